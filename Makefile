@@ -20,8 +20,8 @@ test-rdma: ## the tests of RDMA programs on the RDMA devices of this machine
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
 	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
 
-soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training; CUTS=120: random cuts of paths
-	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(if $(CUTS),paths $(CUTS),$(SECONDS)))
+soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training; CUTS=120: random cuts of paths; RDMA=120: of RDMA programs
+	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(if $(CUTS),paths $(CUTS),$(if $(RDMA),rdma $(RDMA),$(SECONDS))))
 
 fuzz: ## every fuzz target in turn, SECONDS=600 in all
 	@scripts/fuzz.sh $(SECONDS)

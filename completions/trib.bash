@@ -64,7 +64,7 @@ _trib() {
 		if [[ ${COMP_WORDS[1]} == sim ]]; then
 			local -A words=([--trees]="none first random smart" [--placement]="first random smart"
 				[--sharing]="none greedy smart frugal ahead" [--ties]="mina arrival"
-				[--paper]="table1 fig11 fig12 fig13 fig14")
+				[--paper]="table1 fig11 fig12 fig13 fig14 jitter")
 			mapfile -t COMPREPLY < <(compgen -W "${words[$before]}" -- "$word")
 			return
 		fi

@@ -102,3 +102,21 @@ def short_training(runs):
         plots["-" + model] = bands(f"Learning curves of the {NETWORKS[model]}",
                                    f"mean of {count} seeds, between the lowest and the highest", "epochs", "test error, %", lines)
     return plots
+
+
+def sim_jitter(runs):
+    """What each rule of sharing loses of the possible saving, over the jitter: the mean of the traces, between lowest and highest."""
+    plots = {}
+    for suffix, where, of_setting in (("", "default links", [run for run in runs if "slow" not in run["label"]]),
+                                      ("-slow", "slow links", [run for run in runs if "slow" in run["label"]])):
+        lost = {}
+        for run in of_setting:
+            for cell in run["result"]["cells"]:
+                # A loss of 0 has no place on a logarithmic axis.
+                lost.setdefault(cell["column"], {}).setdefault(float(cell["row"].split()[0]), []).append(
+                    max(100 * (1 - cell["score"]), 0.001))
+        lines = [(rule, f"{sum(of[max(of)]) / len(of[max(of)]):.3g} %",
+                  [(x, min(of[x]), sum(of[x]) / len(of[x]), max(of[x])) for x in sorted(of)]) for rule, of in lost.items()]
+        plots[suffix] = bands("Steps that vary: saving that is lost", f"mean of {len(of_setting)} traces, between the lowest and the "
+                              f"highest; {where}", "standard deviation of the computation, %", "of the possible saving, %", lines)
+    return plots

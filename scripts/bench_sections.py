@@ -201,7 +201,7 @@ SECTIONS = [
              for spines, paths, label in ((1, "off", "one path"), (4, "off", "four paths, each flow on one of them (ECMP)"),
                                           (4, "auto", "four paths"))],
             before=tuple(f"build/src/cli/trib net up --name bench-fabric{spines} --hosts 4 --servers 1 --leaf 2 --spine {spines} "
-                         "--link 1gbit --link s1=4gbit --core 200mbit" for spines in (1, 4)),
+                         "--link 1gbit --link s1=4gbit --core 100mbit" for spines in (1, 4)),
             after=tuple(f"build/src/cli/trib net down --name bench-fabric{spines}" for spines in (1, 4))),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
@@ -384,6 +384,10 @@ SECTIONS = [
              for row, options in POLICIES
              for column, seeds, more in (("one job a link", 10, DEAR), ("one job a switch, defaults", 5, "--link 0 --switch 1"),
                                          ("one job a switch", 5, f"--link 0 --switch 1 {DEAR}"))], data=True),
+    Section("sim-jitter", "simulator", "steps that vary", 5, "sim_jitter",
+            [simulate(f"--paper jitter --trace {trace} --seeds 1{more}", f"trace #{trace}{where}")
+             for more, where in (("", ""), (f" {DEAR}", ", slow links")) for trace in range(1, 6)],
+            ("", "-slow"), draw="sim_jitter", data=True),
     Section("sim-speed", "simulator", "events a second, and large fabrics", 3, "sim_speed",
             [simulate(f"{LIST} {options}", row, "--limit 50") for row, options in POLICIES] +
             [simulate(f"-f fat-tree:{degree} -n 20000", f"fat tree of degree {degree}", "-n 40") for degree in (34, 74, 160)],

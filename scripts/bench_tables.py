@@ -758,6 +758,17 @@ def sim_grid(runs):
         for row in dict.fromkeys(cell["row"] for cell in cells)])
 
 
+def sim_jitter(runs):
+    """A row for each list of jobs and rule, a column for each jitter."""
+    columns = list(dict.fromkeys(cell["row"] for cell in runs[0]["result"]["cells"]))
+    rows = []
+    for run in runs:
+        cells = {(cell["column"], cell["row"]): cell["score"] for cell in run["result"]["cells"]}
+        rows += [[run["label"], rule] + [f"{cells[rule, column]:.4f}" for column in columns]
+                 for rule in dict.fromkeys(cell["column"] for cell in run["result"]["cells"])]
+    return table(["jobs", "sharing"] + columns, rows)
+
+
 def sim_pairs(runs):
     """The 49 pairs as means, by policy."""
     by = {}

@@ -13,7 +13,7 @@ needed_build="gcc@gcc libc6-dev meson@meson ninja-build@ninja pkg-config|pkgconf
 optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev liblzma-dev
 	bpftool|linux-tools-generic@bpftool iproute2@ip
 	libmicrohttpd-dev libjansson-dev libsqlite3-dev libgnutls28-dev
-	libcurl4-gnutls-dev|libcurl4-openssl-dev"
+	libcurl4-gnutls-dev|libcurl4-openssl-dev libibverbs-dev librdmacm-dev"
 
 needed_test="libcmocka-dev"
 optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr

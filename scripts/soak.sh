@@ -5,6 +5,7 @@
 # soak.sh sparse [KILLS]: kills the aggregator, its standby and the server of sparse jobs at random, so many times.
 # After each ten kills an audit checks that every push was applied exactly once.
 # soak.sh paths [CUTS]: cuts and restores a random path of four every second while messages go over all of them.
+# soak.sh rdma [SECONDS]: the same for RDMA programs with libtribverbs.so, in a virtual machine.
 . "$(dirname "$0")/common.sh"
 
 trib=build/src/cli/trib
@@ -59,6 +60,10 @@ main() {
 	scripts/build.sh
 	if [ "${1:-}" = sparse ]; then
 		sparse "${2:-30}"
+		return
+	fi
+	if [ "${1:-}" = rdma ]; then
+		tests/rdma/run.sh --limit $((${2:-120} * 4 + 200)) sh tests/rdma/test_faults.sh build "${2:-120}"
 		return
 	fi
 	if [ "${1:-}" = paths ]; then

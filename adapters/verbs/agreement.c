@@ -22,6 +22,9 @@
 #define ASK_NS (20 * MS)    /* between messages while something has to be agreed on */
 #define SLOW_NS (1000 * MS) /* between messages to a peer that has not answered for PATIENCE_NS */
 #define ALIVE_NS (200 * MS) /* between messages if all is agreed on */
+#define HOLD_ASKING_NS (200 * MS) /* large requests wait so long for the peer's first answer */
+#define HOLD_NS (400 * MS)        /* ... and so long until all paths are up */
+#define SILENT_NS (100 * MS)
 #define PATIENCE_NS (2000 * MS)
 #define GRACE_NS (200 * MS) /* completions may come for so long after the peer has left */
 #define TICK_MS 2           /* the thread looks after completions */
@@ -30,6 +33,8 @@
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 static int wake_fd = -1;
+static bool runs;    /* the thread */
+static bool stopped; /* with world: the process ends, and objects of libibverbs may be gone */
 
 /* ---- datagrams ---- */
 
@@ -125,6 +130,18 @@ static void gone(struct link_qp *link, uint64_t now, const char *why)
 	}
 }
 
+static void log_paths(const struct link_qp *link)
+{
+	char own[INET_ADDRSTRLEN], peer[INET_ADDRSTRLEN];
+
+	log_info("QP %u to QP %u: %u paths", link->qp->qp_num, link->peer.qpn, link->n_paths);
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		inet_ntop(AF_INET, link->own.paths[i].address + 12, own, sizeof(own));
+		inet_ntop(AF_INET, link->peer.paths[i].address + 12, peer, sizeof(peer));
+		log_debug("QP %u: path %u: %s to %s", link->qp->qp_num, i, own, peer);
+	}
+}
+
 static void agree(struct link_qp *link, uint64_t now)
 {
 	link->n_paths =
@@ -137,8 +154,8 @@ static void agree(struct link_qp *link, uint64_t now)
 		link->n_paths = 0;
 		return;
 	}
-	log_info("QP %u to QP %u: %u paths", link->qp->qp_num, link->peer.qpn, link->n_paths);
-	splitter_agree(&link->splitter, link->n_paths, link->peer.receives, now);
+	log_paths(link);
+	splitter_agree(&link->splitter, link->n_paths, own_path(link), link->peer.receives, now);
 	link->mode = LINK_MULTI;
 	link->advert_path = -1;
 	link->advertised = UINT64_MAX;
@@ -152,16 +169,17 @@ static bool is_for(const struct link_qp *link, const struct pact *pact)
 	                              (int32_t)(pact->serial - link->peer.serial) >= 0));
 }
 
-static void take_message(struct link_qp *link, const uint8_t *bytes, size_t n, uint64_t now)
+/* False: it was not from the peer. */
+static bool take_message(struct link_qp *link, const uint8_t *bytes, size_t n, uint64_t now)
 {
 	struct pact pact;
 
 	if (pact_parse(bytes, n, &pact) != TRIB_OK) {
 		log_debug("QP %u: dropped: %s", link->qp->qp_num, trib_last_error());
-		return;
+		return false;
 	}
 	if ((link->mode != LINK_ASKING && link->mode != LINK_MULTI) || !is_for(link, &pact))
-		return;
+		return false;
 	if (pact.heard != link->own.serial)
 		link->wants_send = link->wants_send || clock_since(now, link->asked) > ASK_NS;
 	if (pact.serial != link->peer.serial)
@@ -174,6 +192,7 @@ static void take_message(struct link_qp *link, const uint8_t *bytes, size_t n, u
 		gone(link, now, "has left");
 	else if (link->mode == LINK_ASKING)
 		agree(link, now);
+	return true;
 }
 
 /* The host of the peer says that nobody has the port. */
@@ -197,31 +216,62 @@ static bool is_refused(int fd)
 	return refused;
 }
 
-static void listen_at(struct link_qp *link, int fd, uint64_t now)
+/* The first datagram comes from the address to which the program has connected its QP. */
+static bool is_from_peer(const struct link_qp *link, const struct sockaddr_in *from)
+{
+	struct in_addr peer = address_in(link->rtr.ah_attr.grh.dgid.raw);
+	bool known = from->sin_addr.s_addr == peer.s_addr;
+
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		peer = address_in(link->peer.paths[i].address);
+		known = known || from->sin_addr.s_addr == peer.s_addr;
+	}
+	return known && from->sin_port == port_of(link->rtr.dest_qp_num);
+}
+
+static void listen_at(struct link_qp *link, unsigned path, uint64_t now)
 {
 	uint8_t bytes[PACT_BYTES_MAX + 1];
+	struct sockaddr_in from;
+	socklen_t from_bytes = sizeof(from);
+	int fd = link->sockets[path];
 	ssize_t n;
 
 	if (is_refused(fd))
 		gone(link, now, "is gone");
-	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0 || errno == ECONNREFUSED)
-		if (n >= 0)
-			take_message(link, bytes, (size_t)n, now);
+	while ((n = recvfrom(fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
+	                     &from_bytes)) >= 0 ||
+	       errno == ECONNREFUSED)
+		if (n >= 0 && is_from_peer(link, &from) &&
+		    take_message(link, bytes, (size_t)n, now))
+			link->heard_on[path] = now;
 }
 
 static void listen_to_all(struct link_qp *link, uint64_t now)
 {
 	for (unsigned i = 0; i < link->own.n_paths; i++)
-		listen_at(link, link->sockets[i], now);
+		listen_at(link, i, now);
 }
 
 /* ---- paths ---- */
 
-static void path_step(struct link_qp *link, unsigned path)
+/* A path that has failed is tried again when a datagram has come on it. */
+static bool is_silent(const struct link_qp *link, unsigned path, uint64_t now)
+{
+	const struct pact_path *own = &link->own.paths[path];
+
+	return own->phase == PACT_FRESH && own->epoch > 1 &&
+	       own->epoch == link->peer.paths[path].epoch &&
+	       clock_since(now, link->heard_on[path]) > SILENT_NS;
+}
+
+static void path_step(struct link_qp *link, unsigned path, uint64_t now)
 {
 	struct pact_path *own = &link->own.paths[path];
 	bool had_failed = own->phase == PACT_FAILED;
-	enum pact_step step = pact_next(own, &link->peer.paths[path], !link->posted[path]);
+	enum pact_step step = is_silent(link, path, now) ? PACT_STAY
+	                                                 : pact_next(own, &link->peer.paths[path],
+	                                                             !link->posted[path]);
 	bool well = true;
 
 	if (step == PACT_FAIL) {
@@ -275,14 +325,27 @@ static void tell_if_due(struct link_qp *link, uint64_t now)
 		tell(link, now);
 }
 
-/* The peer has not been heard for TRIB_TIMEOUT while requests wait for it. */
+/* Large requests wait for the agreement for a moment, so that they get all paths. */
+static void check_hold(struct link_qp *link, uint64_t now)
+{
+	uint64_t most = link->mode == LINK_ASKING ? HOLD_ASKING_NS : HOLD_NS;
+
+	if (!link->splitter.hold)
+		return;
+	link->splitter.hold = !link->told && link->mode != LINK_GONE && !is_settled(link) &&
+	                      clock_since(now, link->asked_since) < most;
+	if (!link->splitter.hold)
+		send_pump(link);
+}
+
+/* The peer has not been heard for TRIB_TIMEOUT while requests wait for its answer. */
 static void check_silence(struct link_qp *link, uint64_t now)
 {
 	double seconds = 30;
 
 	if (setting_seconds(SETTING_TIMEOUT, &seconds) != TRIB_OK)
 		seconds = 30;
-	if (splitter_is_busy(&link->splitter) &&
+	if (splitter_is_stuck(&link->splitter) &&
 	    (double)clock_since(now, link->heard) > seconds * 1e9)
 		gone(link, now, "is silent");
 }
@@ -297,18 +360,19 @@ static bool step(struct link_qp *link, uint64_t now)
 		listen_to_all(link, now);
 	if (link->mode == LINK_MULTI) {
 		for (unsigned i = 0; i < link->n_paths; i++)
-			path_step(link, i);
+			path_step(link, i, now);
 		check_silence(link, now);
 		receive_advertise(link);
 		send_pump(link);
 	}
+	check_hold(link, now);
 	if (link->mode == LINK_GONE && splitter_is_busy(&link->splitter) &&
 	    clock_since(now, link->gone_since) > GRACE_NS)
 		link_break(link, IBV_WC_RETRY_EXC_ERR);
 	if (link->mode == LINK_ASKING || link->mode == LINK_MULTI)
 		tell_if_due(link, now);
 	busy = link->mode != LINK_PLAIN &&
-	       (splitter_is_busy(&link->splitter) || !is_settled(link)) &&
+	       (splitter_has_more(&link->splitter) || !is_settled(link)) &&
 	       !(link->mode == LINK_ASKING && link->told);
 	pthread_mutex_unlock(&link->lock);
 	return busy;
@@ -324,7 +388,7 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 
 	*timeout = IDLE_MS;
 	pthread_mutex_lock(&world);
-	for (struct link_qp *link = links; link; link = link->next) {
+	for (struct link_qp *link = stopped ? NULL : links; link; link = link->next) {
 		if (step(link, now)) {
 			*timeout = TICK_MS;
 			cq_progress(link->send_cq);
@@ -355,28 +419,63 @@ static void *run(void *unused)
 	return NULL;
 }
 
+static void stop(void)
+{
+	pthread_mutex_lock(&world);
+	for (struct link_qp *link = links; link && !stopped; link = link->next)
+		if (link->mode != LINK_PLAIN)
+			agreement_leave(link);
+	stopped = true;
+	pthread_mutex_unlock(&world);
+}
+
+static void lock_world(void)
+{
+	pthread_mutex_lock(&world);
+}
+
+static void unlock_world(void)
+{
+	pthread_mutex_unlock(&world);
+}
+
+/* The child has no thread, and the connections are the parent's. */
+static void child_stop(void)
+{
+	stopped = true;
+	unlock_world();
+}
+
 static void start(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
 
+	atexit(stop);
+	pthread_atfork(lock_world, unlock_world, child_stop);
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (wake_fd < 0 || pthread_create(&thread, &attr, run, NULL) != 0)
-		log_error("no thread for paths: %s; plain RDMA", strerror(errno));
+	runs = wake_fd >= 0 && pthread_create(&thread, &attr, run, NULL) == 0;
+	if (!runs)
+		log_notice("plain RDMA, since there is no thread for the library");
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool agreement_start(void)
+{
+	pthread_once(&started, start);
+	return runs;
 }
 
 void agreement_wake(void)
 {
 	uint64_t one = 1;
 
-	pthread_once(&started, start);
 	if (wake_fd >= 0)
 		(void)!write(wake_fd, &one, sizeof(one));
 }

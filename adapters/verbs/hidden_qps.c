@@ -23,38 +23,72 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
 }
 
-/* TRIB_VERBS_ADDRESSES: only these, separated by commas; without it all. */
-static bool is_allowed(const union ibv_gid *gid)
+/*
+ * The place of an address among the paths: both sides must come to the same order. It is that of
+ * TRIB_VERBS_ADDRESSES, or without it that of the numbers. Negative: not to be used.
+ */
+static int64_t order_of(const union ibv_gid *gid)
 {
 	const char *list = getenv("TRIB_VERBS_ADDRESSES");
 	char text[INET_ADDRSTRLEN];
+	uint32_t number;
 	size_t length;
 
+	memcpy(&number, gid->raw + 12, sizeof(number));
 	if (!list || !*list)
-		return true;
-	inet_ntop(AF_INET, gid->raw + 12, text, sizeof(text));
+		return ntohl(number);
+	inet_ntop(AF_INET, &number, text, sizeof(text));
 	length = strlen(text);
 	for (const char *at = list; (at = strstr(at, text)); at += length)
 		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
-			return true;
-	return false;
+			return at - list;
+	return -1;
+}
+
+struct address {
+	union ibv_gid gid;
+	int64_t order;
+	uint8_t index;
+};
+
+static int compare(const void *left, const void *right)
+{
+	const struct address *a = left, *b = right;
+
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Those of the device for RoCE v2 and IPv4, in order. */
+static unsigned list_addresses(struct ibv_context *context, struct address *out)
+{
+	struct ibv_gid_entry entry;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < GIDS_MAX; i++) {
+		if (ibv_query_gid_ex(context, PORT, i, &entry, 0) != 0 ||
+		    entry.gid_type != IBV_GID_TYPE_ROCE_V2 || !is_ipv4(&entry.gid))
+			continue;
+		out[n] = (struct address){ entry.gid, order_of(&entry.gid), (uint8_t)i };
+		n += out[n].order >= 0;
+	}
+	qsort(out, n, sizeof(*out), compare);
+	return n;
 }
 
 unsigned hidden_find_addresses(struct link_qp *link)
 {
+	struct address addresses[GIDS_MAX];
 	enum path_search search;
-	struct ibv_gid_entry entry;
-	unsigned n = 0, most = PATHS_MAX;
+	unsigned most = PATHS_MAX, n = list_addresses(link->context, addresses);
 
 	if (setting_paths(&search, &most) != TRIB_OK || search == PATHS_OFF)
 		most = 1;
-	for (unsigned i = 0; i < GIDS_MAX && n < most; i++) {
-		if (ibv_query_gid_ex(link->context, PORT, i, &entry, 0) != 0 ||
-		    entry.gid_type != IBV_GID_TYPE_ROCE_V2 || !is_ipv4(&entry.gid) ||
-		    !is_allowed(&entry.gid))
-			continue;
-		memcpy(link->own.paths[n].address, entry.gid.raw, sizeof(entry.gid.raw));
-		link->gid_index[n++] = (uint8_t)i;
+	if (n > most)
+		n = most;
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(link->own.paths[i].address, addresses[i].gid.raw,
+		       sizeof(addresses[i].gid.raw));
+		link->gid_index[i] = addresses[i].index;
 	}
 	return n;
 }

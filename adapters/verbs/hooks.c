@@ -233,8 +233,9 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length
 
 	pthread_once(&once, load);
 	mr = real.reg_mr(pd, address, length, (int)widen((unsigned)access));
-	if (mr)
-		table_add_mr(mr);
+	if (!mr)
+		return real.reg_mr(pd, address, length, access);
+	table_add_mr(mr);
 	return mr;
 }
 
@@ -245,8 +246,9 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t 
 
 	pthread_once(&once, load);
 	mr = real.reg_mr_iova2(pd, address, length, iova, widen(access));
-	if (mr)
-		table_add_mr(mr);
+	if (!mr)
+		return real.reg_mr_iova2(pd, address, length, iova, access);
+	table_add_mr(mr);
 	return mr;
 }
 

@@ -94,8 +94,9 @@ static bool open_sockets(struct link_qp *link)
 		log_notice("QP %u: plain RDMA, since its port for datagrams is not free: %s",
 		           link->qp->qp_num, strerror(errno));
 	else if (link->own.n_paths < 2)
-		log_notice("QP %u: plain RDMA, since the device has %u IPv4 addresses for RoCE v2",
-		           link->qp->qp_num, link->own.n_paths);
+		log_notice("QP %u: plain RDMA, since the device has no second path (an IPv4 "
+		           "address for RoCE v2)",
+		           link->qp->qp_num);
 	return all && link->own.n_paths > 1;
 }
 
@@ -105,8 +106,12 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 	struct shared_cq *receive_cq = table_find_cq(qp->recv_cq);
 	struct link_qp *link;
 
-	if (!send_cq || !receive_cq || cap->max_send_sge > PIECES_MAX)
+	if (!send_cq || !receive_cq || cap->max_send_sge > PIECES_MAX) {
+		log_notice("QP %u: plain RDMA, since its CQ is extended or full, or its requests "
+		           "have more than %u pieces",
+		           qp->qp_num, PIECES_MAX);
 		return NULL;
+	}
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return NULL;
@@ -138,9 +143,9 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 /* With world. */
 static void connect_paths(struct link_qp *link)
 {
-	unsigned need = PATHS_MAX * (link->splitter.config.depth + DEPTH_EXTRA);
+	unsigned need = link->own.n_paths * (link->splitter.config.depth + DEPTH_EXTRA);
 
-	if (link->mode != LINK_PLAIN)
+	if (link->mode != LINK_PLAIN || !agreement_start())
 		return;
 	if ((atomic_load(&link->send_cq->qps) + 1) * need > link->send_cq->spare) {
 		log_notice("QP %u: plain RDMA, since its CQ has no room for hidden QPs",
@@ -171,6 +176,7 @@ static void connect_paths(struct link_qp *link)
 	link->asked_since = clock_now();
 	link->told = false;
 	link->wants_send = true;
+	link->splitter.hold = true;
 	link->mode = LINK_ASKING;
 	pthread_mutex_unlock(&link->lock);
 }
@@ -189,6 +195,7 @@ static void disconnect_paths(struct link_qp *link)
 		         (unsigned long long)link->splitter.failures);
 	link->mode = LINK_PLAIN;
 	link->n_paths = 0;
+	link->splitter.hold = false;
 	pthread_mutex_unlock(&link->lock);
 	hidden_destroy(link);
 	atomic_fetch_sub(&link->send_cq->qps, 1);

@@ -101,7 +101,8 @@ struct link_qp {
 	struct ibv_mr *rings_mr;
 	unsigned n_paths; /* of both sides; 0: no agreement */
 
-	int sockets[PATHS_MAX]; /* one at each own address, for datagrams about paths */
+	int sockets[PATHS_MAX];       /* one at each own address, for datagrams about paths */
+	uint64_t heard_on[PATHS_MAX]; /* time of the last datagram of the peer on each path */
 	uint64_t asked, asked_since, heard, gone_since;
 	bool told, wants_send;
 };
@@ -195,7 +196,9 @@ void cq_progress(struct shared_cq *cq);
 /* agreement.c: the library's thread, and datagrams about paths. */
 /* A socket at an address of the QP. Negative: errno. */
 int agreement_socket(const uint8_t address[16], uint32_t qpn);
-/* The thread is started at the first call, and looks at all links. */
+/* Starts the library's thread, if it does not run. False: it cannot. */
+bool agreement_start(void);
+/* The thread looks at all links. */
 void agreement_wake(void);
 /* Says that the QP is going. */
 void agreement_leave(struct link_qp *link);

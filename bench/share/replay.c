@@ -4,8 +4,10 @@
  * place of computation. Each allreduce starts when its gradients would be ready.
  * At the end of a step's computation the program waits for all of them.
  *
- *   replay STEPS WARMUP[+COOLDOWN] COMPUTE_US START_US:BYTES...
+ *   replay STEPS WARMUP[+COOLDOWN] COMPUTE_US[~PERCENT] START_US:BYTES...
  *
+ * With ~PERCENT, steps vary: by up to so much, all their times are longer or
+ * shorter. All ranks have the same steps.
  * Rank 0 prints a line of JSON: the seconds of all steps after the warm-up, and
  * of each. Steps of the cool-down are not counted: they keep this job running
  * for other jobs that share an aggregator with it and still count. Every sum is
@@ -69,19 +71,28 @@ static void check(const struct op *op, int size, unsigned step, int index)
 	}
 }
 
-static void run_step(trib_comm *comm, struct op *ops, int n, double compute, unsigned step)
+/* How long this step's computation takes, of its usual time. */
+static double pace(unsigned step, double percent)
+{
+	uint32_t bits = (step + 1) * 2654435761u;
+
+	return 1 + percent / 100 * ((double)(bits >> 8) / (1 << 23) - 1);
+}
+
+static void run_step(trib_comm *comm, struct op *ops, int n, double compute, double pace,
+                     unsigned step)
 {
 	double began = now_s();
 
 	for (int i = 0; i < n; i++) {
 		for (size_t k = 0; k < ops[i].count; k++)
 			ops[i].vector[k] = (float)(step % 16) + (float)i + (float)(k % 7);
-		sleep_until(began + ops[i].start);
+		sleep_until(began + pace * ops[i].start);
 		if (trib_iallreduce(comm, TRIB_IN_PLACE, ops[i].vector, ops[i].count, TRIB_F32,
 		                    TRIB_SUM, &ops[i].request) != TRIB_OK)
 			fail("allreduce");
 	}
-	sleep_until(began + compute);
+	sleep_until(began + pace * compute);
 	for (int i = 0; i < n; i++)
 		if (trib_wait(&ops[i].request, -1) != TRIB_OK)
 			fail("wait");
@@ -121,24 +132,25 @@ int main(int argc, char **argv)
 	static double at[STEPS_MAX + 1];
 	int n = argc > 4 ? read_ops(argv + 4, argc - 4, ops) : -1;
 	unsigned steps = argc > 4 ? (unsigned)strtoul(argv[1], NULL, 10) : 0, warmup, more;
-	double compute;
+	double compute, percent;
 	trib_comm *comm;
 	char *end;
 
 	if (n < 1 || !steps || steps > STEPS_MAX) {
-		fprintf(stderr,
-		        "Usage: replay STEPS WARMUP[+COOLDOWN] COMPUTE_US START_US:BYTES...\n");
+		fprintf(stderr, "Usage: replay STEPS WARMUP[+COOLDOWN] COMPUTE_US[~PERCENT] "
+		                "START_US:BYTES...\n");
 		return 2;
 	}
 	warmup = (unsigned)strtoul(argv[2], &end, 10);
 	more = (unsigned)strtoul(end, NULL, 10);
-	compute = strtod(argv[3], NULL) / 1e6;
+	compute = strtod(argv[3], &end) / 1e6;
+	percent = *end == '~' ? strtod(end + 1, NULL) : 0;
 	if (trib_init(&comm, NULL) != TRIB_OK)
 		fail("init");
 	for (unsigned step = 0; step < warmup + steps + more; step++) {
 		if (step >= warmup && step <= warmup + steps)
 			at[step - warmup] = now_s();
-		run_step(comm, ops, n, compute, step);
+		run_step(comm, ops, n, compute, pace(step, percent), step);
 	}
 	if (!more)
 		at[steps] = now_s();

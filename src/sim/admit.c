@@ -60,7 +60,7 @@ static void job_place(struct engine *engine, uint32_t index, double now)
 	placement_take(&engine->placement, run->hosts, run->n_hosts);
 	groups_join(&engine->groups, slot, NULL, 0);
 	/* Until it has started, other jobs ignore its turn. */
-	engine->turns[slot] = (struct turn){ .start_s = INFINITY };
+	engine->next[slot] = (struct turn_next){ 0 };
 	engine->fresh[engine->n_fresh++] = slot;
 	queue_push(&engine->queue,
 	           (struct queue_entry){ .time = now, .order = index + 1, .slot = slot });

@@ -7,8 +7,28 @@
 #include <stdlib.h>
 
 #define PROGRESS_EVENTS 65536u /* a power of two */
+#define BOUND_JOBS 24u         /* in a larger sharing group, many trees do not meet */
 
 /* ---- which job has the turn ---- */
+
+/*
+ * Is the network the bottleneck of every job of a small sharing group? Then a second of aggregation
+ * gains the same whenever it is, so that no rule is better than MINA's.
+ */
+static bool group_is_bound(const struct engine *engine, uint32_t slot)
+{
+	const struct groups *groups = &engine->groups;
+	uint32_t at = slot;
+
+	if (groups->size[groups->group[slot]] > BOUND_JOBS)
+		return false;
+	do {
+		if (!pattern_is_bound(engine->runs[at].pattern))
+			return false;
+		at = groups->next[at];
+	} while (at != slot);
+	return true;
+}
 
 static bool engine_decide(const struct engine *engine, const struct run *run, uint32_t slot,
                           double now)
@@ -16,13 +36,17 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 	const struct groups *groups = &engine->groups;
 	enum turn_policy policy = engine->input->options.sharing;
 
-	if (run->root == ASSIGN_NONE || now < run->usable_s || policy == TURN_NONE ||
-	    (policy < TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
+	if (run->root == ASSIGN_NONE || now < run->usable_s || policy == TURN_NONE)
+		return false;
+	if (policy >= TURN_FRUGAL && groups->next[slot] != slot && group_is_bound(engine, slot))
+		policy = TURN_SMART;
+	if ((policy < TURN_FRUGAL && groups->busy[groups->group[slot]] &&
+	     engine->turns.is_exclusive) ||
 	    !tree_is_free(engine, run->tree, run->tree_n))
 		return false;
 	if (policy == TURN_AHEAD && groups->next[slot] != slot)
-		return engine->turns[slot].gain_s > 0 && ahead_is_mine(engine, slot, now);
-	return turn_is_mine(groups, engine->turns, slot, policy, now);
+		return ahead_is_mine(engine, slot, now);
+	return turn_is_mine(&engine->turns, slot, policy, now);
 }
 
 /* ---- steps ---- */
@@ -63,20 +87,17 @@ static void step_end(const struct engine *engine, struct run *run)
 static void turn_next(struct engine *engine, const struct run *run, uint32_t slot, double end)
 {
 	const struct pattern *pattern = run->pattern;
-	double began = run->began_s;
-	uint32_t op = run->op + 1;
+	struct turn_next *next = &engine->next[slot];
 
-	if (op == pattern->n) {
-		if (run->step + 1 == run->steps) {
-			engine->turns[slot] = (struct turn){ .start_s = INFINITY };
-			return;
-		}
-		began = end = fmax(end, began + pattern->compute_s);
-		op = 0;
-	}
-	engine->turns[slot] =
-		turn_of(&pattern->ops[op], began, fmax(end, began + pattern->ops[op].start_s),
-	                engine->input->options.sharing);
+	/* The step's first allreduce has shown its pace. */
+	*next = (struct turn_next){ pattern, run->op + 1, run->began_s, end, run->pace };
+	if (next->op < pattern->n)
+		return;
+	if (run->step + 1 == run->steps)
+		next->pattern = NULL;
+	next->began_s = next->free_s = fmax(end, op_ready(run, pattern->n));
+	next->op = 0;
+	next->pace = 1;
 }
 
 static double op_begin(struct engine *engine, struct run *run, uint32_t slot, double now)
@@ -85,6 +106,8 @@ static double op_begin(struct engine *engine, struct run *run, uint32_t slot, do
 	double end;
 
 	run->is_sending = true;
+	engine->next[slot] =
+		(struct turn_next){ run->pattern, run->op, run->began_s, now, run->pace };
 	run->is_fast = engine_decide(engine, run, slot, now);
 	if (run->is_fast) {
 		run->held = run->tree;
@@ -124,8 +147,7 @@ static double job_start(struct engine *engine, struct run *run, uint32_t slot, d
 	run->is_started = true;
 	run->start_s = now;
 	if (pattern->n)
-		engine->turns[slot] = turn_of(&pattern->ops[0], now, now + pattern->ops[0].start_s,
-		                              engine->input->options.sharing);
+		engine->next[slot] = (struct turn_next){ pattern, 0, now, now, 1 };
 	return step_begin(engine, run, now);
 }
 
@@ -299,7 +321,7 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	engine->memory[1] = malloc(assign_bytes(fabric, slots));
 	engine->memory[2] = malloc(groups_bytes(slots, fabric->resources));
 	engine->runs = calloc(slots + 1, sizeof(*engine->runs));
-	engine->turns = calloc(slots + 1, sizeof(*engine->turns));
+	engine->next = calloc(slots + 1, sizeof(*engine->next));
 	engine->in_use = calloc(fabric->resources + 1, sizeof(*engine->in_use));
 	engine->share.want = calloc(fabric->resources + 1, sizeof(*engine->share.want));
 	engine->free_slots = calloc(slots + 1, sizeof(*engine->free_slots));
@@ -310,7 +332,7 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	engine->unserved = calloc(slots + 1, sizeof(*engine->unserved));
 	engine->queue.entries = calloc(slots + 2, sizeof(*engine->queue.entries));
 	if (!engine->memory[0] || !engine->memory[1] || !engine->memory[2] || !engine->runs ||
-	    !engine->turns || !engine->in_use || !engine->share.want || !engine->free_slots ||
+	    !engine->next || !engine->in_use || !engine->share.want || !engine->free_slots ||
 	    !engine->hosts || !engine->pods || !engine->share.tree || !engine->fresh ||
 	    !engine->unserved || !engine->queue.entries || !patterns_make(engine) ||
 	    !ties_make(engine))
@@ -323,7 +345,12 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	engine->share.groups = &engine->groups;
 	engine->assign.candidates = engine->input->options.candidates;
 	engine->seed = engine->input->options.seed;
-	engine->is_exclusive = fabric->link_jobs <= 1 && fabric->switch_jobs <= 1;
+	engine->turns = (struct turn_table){ .groups = &engine->groups,
+		                             .fabric = fabric,
+		                             .in_use = engine->in_use,
+		                             .next = engine->next,
+		                             .is_exclusive = fabric->link_jobs <= 1 &&
+		                                             fabric->switch_jobs <= 1 };
 	engine->places = places_of(fabric);
 	while (engine->n_free < slots) {
 		engine->free_slots[engine->n_free] = slots - 1 - engine->n_free;
@@ -339,7 +366,7 @@ static void engine_free(struct engine *engine)
 	for (unsigned i = 0; i < 4; i++)
 		free(engine->memory[i]);
 	free(engine->runs);
-	free(engine->turns);
+	free(engine->next);
 	free(engine->in_use);
 	free(engine->share.want);
 	free(engine->free_slots);

@@ -56,8 +56,9 @@ struct engine {
 	struct pattern *patterns; /* two for each step: on one host, and on several */
 	struct pattern_op *ops;
 	struct run *runs;
-	struct turn *turns; /* by slot: its next allreduce */
-	uint32_t *in_use;   /* by resource: allreduces that use it now */
+	struct turn_next *next; /* by slot: its next allreduce */
+	struct turn_table turns;
+	uint32_t *in_use; /* by resource: allreduces that use it now */
 	uint32_t *free_slots, n_free, slots;
 	uint32_t *hosts;                       /* scratch for a placement */
 	uint32_t *pods;                        /* scratch for a footprint */
@@ -71,8 +72,7 @@ struct engine {
 	double run_s;     /* seconds that all jobs have run, up to run_since */
 	double run_since; /* when run_s was last updated */
 	double aggregated_s;
-	bool is_exclusive; /* every link and switch serves one job at a time, as in MINA */
-	uint32_t places;   /* most jobs that a link or switch serves */
+	uint32_t places; /* most jobs that a link or switch serves */
 	bool no_memory;
 };
 

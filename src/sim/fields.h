@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FIELDS_MAX 8u
+#define FIELDS_MAX 11u /* one more than any line has, so that more are noticed */
 #define FIELD_ROOM 256u
 
 struct fields {

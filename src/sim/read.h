@@ -36,6 +36,7 @@ trib_status list_sort(struct sim_list *list);
 struct read_models {
 	trib_status (*find)(void *context, const char *name, uint32_t *step);
 	void *context;
+	uint32_t most; /* larger jobs are refused, because the fabric has no more hosts; 0: none */
 };
 
 /* Lines "index,model,hosts,steps[,arrival in s]"; # starts a comment. */
@@ -47,16 +48,19 @@ struct read_cluster {
 	const double *step_s; /* by model: seconds of computation in a step */
 	unsigned n_models;
 	uint32_t gpus_per_host;
-	double shrink;  /* durations and arrival times are divided by this */
-	uint32_t most;  /* larger jobs get this many hosts */
-	uint32_t limit; /* read only the first jobs; 0: all */
+	double shrink; /* durations and arrival times are divided by this */
+	uint32_t most; /* larger jobs get this many hosts */
 	uint64_t seed;
 };
 
-/* Microsoft's Philly: "timestamp,duration,num_gpus,gpu_time,cluster", after a line of names. */
+/* Microsoft's Philly: "timestamp,duration,num_gpus,gpu_time,cluster"; names may come first. */
 trib_status read_philly(struct sim_list *list, const char *text,
                         const struct read_cluster *cluster);
-/* Gavel: type, command, flag, flag, steps, arrival, scale factor, separated by tabs. */
+/*
+ * Gavel, separated by tabs: type, command, flag, flag, steps, arrival, scale factor; or, in its
+ * traces of a physical cluster, type, command, folder, flag, flag, steps, scale factor, priority,
+ * objective, arrival.
+ */
 trib_status read_gavel(struct sim_list *list, const char *text, const struct read_cluster *cluster);
 
 #endif

@@ -5,6 +5,7 @@
 #include "sim/fields.h"
 #include "sim/read.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static uint32_t steps_of(double steps)
 	return steps < 1 ? 1 : steps > READ_STEPS_MAX ? READ_STEPS_MAX : (uint32_t)lround(steps);
 }
 
-/* Shifts arrivals so that the first job arrives at 0, and cuts the list to the limit. */
+/* Shifts arrivals so that the first job arrives at 0. */
 static trib_status list_finish(struct sim_list *list, const struct read_cluster *cluster)
 {
 	trib_status status = list_sort(list);
@@ -56,8 +57,6 @@ static trib_status list_finish(struct sim_list *list, const struct read_cluster 
 
 	if (status != TRIB_OK || !list->n)
 		return status;
-	if (cluster->limit && list->n > cluster->limit)
-		list->n = cluster->limit;
 	first = list->jobs[0].arrive_s;
 	for (uint32_t i = 0; i < list->n; i++)
 		list->jobs[i].arrive_s = (list->jobs[i].arrive_s - first) / cluster->shrink;
@@ -88,13 +87,16 @@ trib_status read_philly(struct sim_list *list, const char *text, const struct re
 {
 	struct fields fields = { 0 };
 	uint64_t seed = cluster->seed;
-	trib_status status = fields_next(&fields, &text, ',', false);
+	bool is_first = true;
+	trib_status status = TRIB_OK;
 
-	if (status == TRIB_OK && fields.n != 5)
-		return fields_fail(&fields, NAME);
-	while (status == TRIB_OK && (status = fields_next(&fields, &text, ',', false)) == TRIB_OK &&
-	       fields.n)
-		status = philly_take(list, &fields, cluster, &seed);
+	for (; status == TRIB_OK && (status = fields_next(&fields, &text, ',', false)) == TRIB_OK &&
+	       fields.n;
+	     is_first = false) {
+		/* The first line may have the names of the fields. */
+		if (!is_first || fields.n != 5 || isdigit((unsigned char)*fields.at[0]))
+			status = philly_take(list, &fields, cluster, &seed);
+	}
 	return status == TRIB_OK ? list_finish(list, cluster) : status;
 }
 
@@ -113,17 +115,22 @@ static uint32_t model_of(const char *type, const struct read_cluster *cluster)
 static trib_status gavel_take(struct sim_list *list, const struct fields *fields,
                               const struct read_cluster *cluster)
 {
+	const bool is_long = fields->n == 10;
 	struct sim_job job = { 0 };
 	double steps;
 	uint32_t gpus;
 	trib_status status;
 
-	if (fields->n < 7)
-		return fields_fail(fields, "expected type, command, flag, flag, steps, arrival and "
-		                           "scale factor with tabs between");
-	if ((status = field_number(fields, 4, "number of steps", 1e15, &steps)) != TRIB_OK ||
-	    (status = field_number(fields, 5, "time of arrival", READ_TIME_MAX, &job.arrive_s)) !=
+	if (fields->n != 7 && !is_long)
+		return fields_fail(fields,
+		                   "expected 7 fields with tabs between (type, command, flag, "
+		                   "flag, steps, arrival, scale factor), or 10 (type, command, "
+		                   "folder, flag, flag, steps, scale factor, priority, objective, "
+		                   "arrival)");
+	if ((status = field_number(fields, is_long ? 5 : 4, "number of steps", 1e15, &steps)) !=
 	            TRIB_OK ||
+	    (status = field_number(fields, is_long ? 9 : 5, "time of arrival", READ_TIME_MAX,
+	                           &job.arrive_s)) != TRIB_OK ||
 	    (status = field_count(fields, 6, "scale factor", 1, GPUS_MAX, &gpus)) != TRIB_OK)
 		return status;
 	job.step = model_of(fields->at[0], cluster);

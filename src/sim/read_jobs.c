@@ -84,6 +84,10 @@ static trib_status job_read(const struct fields *fields, const struct read_model
 	    (fields->n == 5 && (status = field_number(fields, 4, "time of arrival", READ_TIME_MAX,
 	                                              &job->arrive_s)) != TRIB_OK))
 		return status;
+	if (models->most && job->hosts > models->most)
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "%u: the job wants %u hosts, and the fabric has %u",
+		                   fields->line, job->hosts, models->most);
 	if ((status = models->find(models->context, fields->at[1], &job->step)) != TRIB_OK)
 		status_fail(status, "%u: %s", fields->line, trib_last_error());
 	return status;

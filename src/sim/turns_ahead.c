@@ -11,6 +11,7 @@ static struct outlook_job job_of(const struct run *run, bool begins, double now)
 
 	return (struct outlook_job){ .pattern = run->pattern,
 		                     .began_s = run->began_s - now,
+		                     .pace = begins || run->op || busy ? run->pace : 1,
 		                     .at = run->op + busy,
 		                     .free_s = busy ? run->free_s - now : 0,
 		                     .holds = busy && run->is_fast };
@@ -22,20 +23,24 @@ bool ahead_is_mine(const struct engine *engine, uint32_t slot, double now)
 	const struct outlook outlook = { .capacity = engine->places };
 	struct outlook_job jobs[OUTLOOK_JOBS] = { job_of(&engine->runs[slot], true, now) };
 	struct outlook_turn turns[OUTLOOK_JOBS];
-	double until = now + engine->turns[slot].fast_s;
-	bool is_contested = false;
+	struct turn mine = turn_now(&engine->next[slot], TURN_AHEAD, now);
+	double taken = 0;
 	unsigned n = 1;
 
 	for (uint32_t other = groups->next[slot]; other != slot && n < OUTLOOK_JOBS;
 	     other = groups->next[other]) {
 		const struct run *run = &engine->runs[other];
+		double share = turn_share(&engine->turns, slot, other);
 
-		if (!run->is_started || !run->pattern->n || !groups_meet(groups, slot, other))
+		if (!run->is_started || !run->pattern->n || !(share > 0))
 			continue;
-		is_contested |= engine->turns[other].start_s < until;
+		if (turn_foresee(&engine->next[other], TURN_AHEAD, now).start_s < now + mine.fast_s)
+			taken += share;
 		jobs[n++] = job_of(run, false, now);
 	}
-	if (!is_contested)
+	if (n > 1 && !(mine.gain_s > 0))
+		return false;
+	if (taken < TURN_FULL)
 		return true;
 	outlook_plan(&outlook, jobs, n, turns);
 	return turns[0].to && !turns[0].step && turns[0].from == jobs[0].at;

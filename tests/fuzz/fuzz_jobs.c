@@ -28,7 +28,7 @@ static void list_check(const struct sim_list *list)
 
 static trib_status any_read(struct sim_list *list, uint8_t kind, const char *text)
 {
-	static const struct read_models models = { model_find, NULL };
+	static const struct read_models models = { .find = model_find };
 	static const double step_s[2] = { 0.1, 1 };
 	static const struct read_cluster cluster = {
 		.step_s = step_s, .n_models = 2, .gpus_per_host = 8, .shrink = 10, .most = 64

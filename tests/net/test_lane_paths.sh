@@ -19,9 +19,11 @@ lanes() { grep -o 'dense, [0-9]* lanes' "$out"; }
 counters() { # bytes that a leaf has sent to each spine
 	on "$1" -- cat /proc/net/dev | awk '/spine/ { print $10 }'
 }
-spread() { # BEFORE AFTER: each of the four paths has carried an eighth of all bytes at least
-	paste "$1" "$2" | awk '{ n[NR] = $2 - $1; sum += n[NR] }
-		END { for (i in n) few += n[i] < sum / 8; exit NR != 4 || sum < 16000000 || few }' && return
+spread() { # PATHS BEFORE AFTER: so many of the four paths have carried an eighth of all bytes each
+	local paths=$1
+	shift
+	paste "$1" "$2" | awk -v paths="$paths" '{ n[NR] = $2 - $1; sum += n[NR] }
+		END { for (i in n) used += n[i] >= sum / 8; exit NR != 4 || sum < 16000000 || used < paths }' && return
 	paste "$1" "$2"
 	return 1
 }
@@ -29,30 +31,34 @@ few_repeats() { # of all fragments, less than 5 % were sent again
 	sed -n 's/.*, sent \([0-9]*\), resent \([0-9]*\),.*/\1 \2/p' "$out" |
 		awk '{ sent += $1; again += $2 } END { print again " of " sent; exit !sent || again >= sent / 20 }'
 }
-sum_on() { # ROUNDS WORKER_OPTIONS...
-	timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 -- "$worker" --only allreduce \
-		--types i32 --ops sum --max 2000000 --rounds "$@" >"$out" 2>&1
+sum_on() { # ROUNDS OPTION...
+	timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 "${@:2}" -- "$worker" --only allreduce \
+		--types i32 --ops sum --max 2000000 --rounds "$1" >"$out" 2>&1
 }
 
 # h1 is at the leaf of the aggregator, h2 is not. Results go from leaf1 to leaf2.
-check_spread() { # WHAT
+check_spread() { # WHAT LANES PATHS OPTION...
 	counters leaf1 >"$work/results0"
 	counters leaf2 >"$work/data0"
-	sum_on 20
+	sum_on 20 "${@:4}"
 	counters leaf1 >"$work/results1"
 	counters leaf2 >"$work/data1"
 	check "$1: all sums are exact" right 2
-	check "$1: four lanes" test "$(lanes)" = "dense, 4 lanes"
-	check "$1: data takes all paths" spread "$work/data0" "$work/data1"
-	check "$1: results take all paths" spread "$work/results0" "$work/results1"
+	check "$1: $2 lanes to each aggregator" test "$(lanes | sort -u)" = "dense, $2 lanes"
+	check "$1: data takes $3 paths" spread "$3" "$work/data0" "$work/data1"
+	check "$1: results take $3 paths" spread "$3" "$work/results0" "$work/results1"
 	check "$1: few fragments are repeated" few_repeats
 }
 
 up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit
-check_spread "hashed paths"
+check_spread "hashed paths" 4 4
 down
 up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit --route static
-TRIB_PATHS=addresses check_spread "a path for each alias"
+TRIB_PATHS=addresses check_spread "a path for each alias" 4 4
+down
+# Each rank has two lanes to the aggregator at the other leaf.
+up "$name" --hosts 2 --servers 2 --leaf 2 --spine 4 --core 100mbit
+check_spread "two trees" 2 2 --trees 's1(0,1);s2(0,1)'
 down
 
 up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit

@@ -10,7 +10,7 @@ replay=$(program bench/replay) || fail "$replay"
 port=$(free_port)
 control=127.0.0.1:$port
 
-# workers NAME STEPS: a job of two ranks that trains; its number is in ${jobs[NAME]}, its ranks' pids
+# workers NAME STEPS [COMPUTE]: a job of two ranks that trains; its number is in ${jobs[NAME]}, its ranks' pids
 # in ${ranks[NAME]}.
 declare -A jobs cookies ranks
 workers() {
@@ -19,7 +19,7 @@ workers() {
 	jobs[$name]=$job cookies[$name]=$cookie ranks[$name]=''
 	for r in 0 1; do
 		TRIB_TIMEOUT=20 TRIB_CONTROLLER=$control TRIB_JOB=$job TRIB_COOKIE=$cookie TRIB_RANK=$r TRIB_SIZE=2 \
-			"$replay" "$2" 2 40000 4000:200000 12000:400000 20000:400000 32000:800000 \
+			"$replay" "$2" 2 "${3:-40000}" 4000:200000 12000:400000 20000:400000 32000:800000 \
 			>"$work/$name.$r" 2>&1 &
 		ranks[$name]+=" $!"
 	done
@@ -66,6 +66,17 @@ check "jobs get turns" wait_for 20 has_given 5
 plan=$(api GET "/v1/jobs/${jobs[a]}" | jq -r '.communicators[0].plan')
 check "a plan has trees of its own and the shared aggregator: $plan" grep -q "|$at(0-1)\$" <<<"$plan"
 for name in a b c; do check "job $name: every sum is right" ended $name; done
+check "... and the aggregator never had two at once" never_over
+
+# agreed: since `given` and `refused` were noted, ranks have refused no more turns than they have taken.
+agreed() { [ $(($(turns .refused) - refused)) -le $(($(turns .given) - given)) ]; }
+
+# Three whose steps vary by up to 30 %.
+given=$(turns .given) refused=$(turns .refused)
+for name in va vb vc; do workers $name 60 40000~30; done
+check "jobs whose steps vary get turns" wait_for 20 has_given $((given + 15))
+check "... and agree to most of them" agreed
+for name in va vb vc; do check "job $name: every sum is right" ended $name; done
 check "... and the aggregator never had two at once" never_over
 
 # From here on the first job gets the turn, whatever it gains: on loopback no job gains much.

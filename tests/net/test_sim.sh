@@ -54,6 +54,10 @@ check "... gain nothing, and it says so" says "nothing to gain: no job has more 
 check "the same seed" test "$(result -n 50 -f fat-tree:4)" = "$(result -n 50 -f fat-tree:4)"
 check "another" test "$(result -n 50 -f fat-tree:4)" != "$(result -n 50 -f fat-tree:4 --seed 2)"
 check "arrivals" sim --models ours -n 50 -f fat-tree:4 --arrivals 2
+check "steps that vary" sim --models ours -n 50 -f fat-tree:4 --jitter 0.1
+check "... and it says so" says "varies by 10 %"
+check "... from the seed" test "$(result -n 50 -f fat-tree:4 --jitter 0.1)" != "$(result -n 50 -f fat-tree:4)"
+check "... not by more than the computation" complains 2 "--jitter is from 0" --models ours --jitter 5
 check "pictures" sim --models ours -n 50 -f fat-tree:4 --plot "$work/plot"
 for name in gain score time utilization; do
 	check "... $name" grep -q '</svg>' "$work/plot-$name.svg"
@@ -65,6 +69,18 @@ check "... one" says "; 1 jobs;"
 printf 'A\tb\t-n\t1\t40\t3\t8\n' >"$work/gavel"
 check "Gavel's, from the standard input" sim --models ours --gavel - -f fat-tree:4 <"$work/gavel"
 
+sed 1d "$work/philly" >"$work/headless"
+check "... also without a line of names" sim --models ours --philly "$work/headless" -f fat-tree:4
+check "... one" says "; 1 jobs;"
+printf 'A\tb\tc\t-n\t1\t40\t8\t1\t-1.0\t3\n' >"$work/physical"
+check "Gavel's with ten fields" sim --models ours --gavel "$work/physical" -f fat-tree:4
+check "the first jobs of a list" sim --jobs "$work/jobs" -f "$work/fabric" --limit 2
+check "... two" says "; 2 jobs;"
+check "... but not of random ones" complains 2 "use --generate" --models ours --limit 2
+
+printf 'A\tb\t-n\t1\t40\t3\t8\nA\tb\t-n\t1\t40\t3\t8\t1\n' >"$work/wrong"
+check "eight fields of Gavel's are refused" complains 1 "$work/wrong:2: expected 7 fields" \
+	--models ours --gavel "$work/wrong"
 printf '0,ours,2,10\n1,ours,many,10\n' >"$work/wrong"
 check "a wrong line is named" complains 1 "$work/wrong:2: " --jobs "$work/wrong"
 printf '{\n"duration": 1\n' >"$work/broken.json"
@@ -73,7 +89,7 @@ printf 'level 2\n' >"$work/bad"
 check "... of a fabric" complains 1 "$work/bad:1: " -f "$work/bad"
 check "a model that is not there" complains 1 "none.json: No such file" --models none
 check "a fabric that is none" complains 1 "expected fat-tree:DEGREE" -f fat-tree:x
-check "a job that is too large" complains 1 "wants 2 hosts of 1" --jobs "$work/jobs" \
+check "a job that is too large" complains 1 "$work/jobs:1: the job wants 2 hosts, and the fabric has 1" --jobs "$work/jobs" \
 	-f leaf-spine:1:1:1
 check "a policy that is none" complains 2 "not one of the values" --sharing fair
 check "not both" complains 2 "leave --generate" --jobs "$work/jobs" -n 3

@@ -6,8 +6,7 @@
 . "$(dirname "$0")/lib_control.sh"
 need_clusters "$@"
 start "$@"
-cookie=57a97
-export TRIB_COOKIE=$cookie
+export TRIB_COOKIE=57a9757a9757a975
 
 # ---- different calls ----
 planes='udp tcp'

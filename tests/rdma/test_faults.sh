@@ -39,7 +39,7 @@ killed_while() {
 	client "$@" &
 	client=$!
 	sleep 4
-	kill -KILL "$(cat "/proc/$server/task/$server/children")"
+	kill -KILL "$(pgrep -f "^$build/tests/rdma/verbs_check server")"
 	wait $client
 }
 serve_and killed_while --seconds 60

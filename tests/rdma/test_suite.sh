@@ -13,7 +13,7 @@ find "$work/tests" -name '*.gz' -exec gunzip {} +
 
 # run_suite OUTPUT: one line for each test that passed.
 run_suite() {
-	timeout -k 5 200 python3 "$here/suite.py" "$work" "$dev_a" "$(gid_of "$dev_a")" all >"$work/lines" 2>"$work/errors"
+	timeout -k 5 200 python3 "$here/suite.py" "$work" "$dev_a" "$gid_a" all >"$work/lines" 2>"$work/errors"
 	awk '$1 == "ok" { print $2 }' "$work/lines" | sort >"$1"
 }
 run_suite "$work/plain"

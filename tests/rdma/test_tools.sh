@@ -9,7 +9,7 @@ need_library
 
 for tool in ib_write_bw ib_send_bw ib_read_bw; do
 	crossed >"$work/before"
-	check "$tool" both $tool -s 1048576 -n 12 -t 4 || continue
+	check "$tool" both $tool -s 262144 -n 64 -t 2 || continue
 	grep -h libtribverbs "$work/a" | head -n 5
 	[ "$paths" = 4 ] || continue
 	shares=$(shares "$work/before")

@@ -103,6 +103,11 @@ static struct round_spec spec_of(const struct world *world, const struct call *c
 		spec.to = (uint8_t)call->root;
 		spec.target = r == call->root ? call->out[r] : NULL;
 	}
+	spec.call = (struct wire_call){ .kind = WIRE_CALL_ALLREDUCE,
+		                        .count = call->count,
+		                        .type = (uint8_t)call->type,
+		                        .op = (uint8_t)call->op,
+		                        .root = WIRE_ALL };
 	return spec;
 }
 
@@ -334,9 +339,13 @@ static void damaged_messages_are_refused(void **state)
 	head->version++;
 	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_PEER);
 	head->version--;
+	head->call.count++;
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH);
+	assert_non_null(strstr(trib_last_error(), "rank 1 called allreduce of 11 i32"));
+	assert_non_null(strstr(trib_last_error(), "rank 0 called allreduce of 10 i32"));
+	head->call.count--;
 	head->count++;
 	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH);
-	assert_non_null(strstr(trib_last_error(), "rank 1 has an allreduce of 11 elements"));
 	head->count--;
 	head->op = TRIB_MAX;
 	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH);
@@ -356,6 +365,7 @@ static void damaged_messages_are_refused(void **state)
 static void ways_may_not_differ(void **state)
 {
 	struct call call = { .what = DIRECT_ALLREDUCE, .type = TRIB_I32, .count = 10 };
+	const struct wire_call around = { .kind = WIRE_CALL_BARRIER };
 
 	(void)state;
 	for (unsigned message_first = 0; message_first < 2; message_first++) {
@@ -367,12 +377,12 @@ static void ways_may_not_differ(void **state)
 		post(&world, 1, &call);
 		write_messages(&world, 1);
 		for (unsigned i = 0; i < 2; i++)
-			status[i] = i == message_first ? direct_pass(&world.members[0])
+			status[i] = i == message_first ? direct_pass(&world.members[0], &around)
 			                               : direct_take(&world.members[0], 1,
 			                                             queue_get(&world.links[1][0]));
 		assert_int_equal(status[0], TRIB_OK);
 		assert_int_equal(status[1], TRIB_ERR_MISMATCH);
-		assert_non_null(strstr(trib_last_error(), "rank 1 has called an allreduce of 10"));
+		assert_non_null(strstr(trib_last_error(), "rank 1 called allreduce of 10 i32"));
 		call_free(&world, &call);
 		world_close(&world);
 	}

@@ -914,7 +914,7 @@ static void test_low_ids(void **state)
 static void test_large_wish(void **state)
 {
 	struct cluster cluster;
-	union packet answer;
+	union packet answer = { .words = { 0 } };
 	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
 	struct wire_join join = wish;
 	int fd;

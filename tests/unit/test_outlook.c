@@ -30,7 +30,7 @@ static void job_fill(unsigned j, unsigned n, double plain, double fast)
 			                         .plain_s = plain,
 			                         .fast_s = fast };
 	pattern_close(&patterns[j], ops[j], n, 1);
-	jobs[j] = (struct outlook_job){ .pattern = &patterns[j], .fixed_s = FIXED };
+	jobs[j] = (struct outlook_job){ .pattern = &patterns[j], .pace = 1, .fixed_s = FIXED };
 }
 
 static int setup(void **state)
@@ -59,7 +59,8 @@ static void alone(void **state)
 	assert_int_equal(turns[0].to, 4);
 
 	/* All allreduces of this step have begun. The turn is for the next step, at 1.3. */
-	jobs[0] = (struct outlook_job){ .pattern = &patterns[0], .at = 4, .free_s = 1.3 };
+	jobs[0] =
+		(struct outlook_job){ .pattern = &patterns[0], .pace = 1, .at = 4, .free_s = 1.3 };
 	outlook_plan(&outlook, jobs, 1, turns);
 	assert_int_equal(turns[0].step, 1);
 	assert_int_equal(turns[0].from, 0);
@@ -242,6 +243,7 @@ static void nearly_the_best(void **state)
 			              0.9 + draw_below(&seed, 200) * 1e-3);
 			play.job[j] =
 				(struct outlook_job){ .pattern = &patterns[j],
+				                      .pace = 1,
 				                      .began_s = draw_below(&seed, 500) * 1e-3 };
 			play.job[j].free_s = play.job[j].began_s;
 		}

@@ -12,6 +12,7 @@
 #include "short.h"
 #include "plan/cluster/draw.h"
 #include "sim/generate.h"
+#include "sim/jitter.h"
 #include "sim/sim.h"
 #include "sim/ties.h"
 
@@ -276,6 +277,7 @@ static void policies_hold(void **state)
 		input.options.candidates = draw_below(&seed, 3);
 		input.options.migrate_s = draw_below(&seed, 2) * 0.01;
 		input.options.public_ties = draw_below(&seed, 2);
+		input.options.jitter = draw_below(&seed, 4) * 0.1;
 		assert_int_equal(sim_run(&input, outcomes, &result), TRIB_OK);
 		assert_int_equal(result.done, JOBS);
 		for (unsigned i = 0; i < JOBS; i++) {
@@ -296,6 +298,39 @@ static void policies_hold(void **state)
 		assert_int_equal(sim_run(&input, NULL, &again), TRIB_OK);
 		assert_memory_equal(&result, &again, sizeof(result));
 	}
+}
+
+/* Steps vary around their mean, and vary alike for all policies. */
+static void jitter_is_of_the_seed(void **state)
+{
+	struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
+	struct sim_result even, greedy, frugal, other;
+	double sum = 0, squares = 0;
+	uint64_t seed = 51;
+
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++) {
+		double pace = jitter_pace(0.2, 7, i / 100, i % 100);
+
+		assert_true(pace >= 0.4 && pace <= 1.6);
+		sum += pace - 1;
+		squares += (pace - 1) * (pace - 1);
+	}
+	assert_true(fabs(sum / 10000) < 0.01);
+	assert_true(fabs(sqrt(squares / 10000) - 0.2) < 0.01);
+	input.fabric.link_jobs = 1;
+	assert_int_equal(fabric_fat_tree(&input.fabric, 4, 1), TRIB_OK);
+	input_draw(&input, &seed, 8, false);
+	assert_int_equal(sim_run(&input, NULL, &even), TRIB_OK);
+	input.options.jitter = 0.2;
+	assert_int_equal(sim_run(&input, NULL, &frugal), TRIB_OK);
+	input.options.sharing = TURN_GREEDY;
+	assert_int_equal(sim_run(&input, NULL, &greedy), TRIB_OK);
+	input.options.seed = 2;
+	assert_int_equal(sim_run(&input, NULL, &other), TRIB_OK);
+	assert_true(fabs(frugal.jct_all_s - even.jct_all_s) > 1e-6);
+	assert_true(fabs(frugal.jct_all_s - greedy.jct_all_s) < 1e-6);
+	assert_true(fabs(other.jct_all_s - greedy.jct_all_s) > 1e-6);
 }
 
 /* One switch: with any policy, it never serves more jobs at once than its capacity. */
@@ -474,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engines_agree),
 		cmocka_unit_test(policies_hold),
+		cmocka_unit_test(jitter_is_of_the_seed),
 		cmocka_unit_test(capacity_is_the_most),
 		cmocka_unit_test(migration_has_its_cost),
 		cmocka_unit_test(nothing_to_gain_is_no_failure),

@@ -17,7 +17,7 @@ static trib_status model_find(void *context, const char *name, uint32_t *step)
 	return strcmp(name, "known") ? status_fail(TRIB_ERR_CONFIG, "no such model") : TRIB_OK;
 }
 
-static const struct read_models models = { model_find, NULL };
+static const struct read_models models = { model_find, NULL, 64 };
 static const double step_s[2] = { 0.5, 2 };
 static const struct read_cluster cluster = {
 	.step_s = step_s, .n_models = 2, .gpus_per_host = 8, .shrink = 10, .most = 16, .seed = 1
@@ -98,7 +98,9 @@ static void bad_jobs_name_their_line(void **state)
 		{ "0,known,4,0\n", "1: \"0\" is no number of steps" },
 		{ "0,other,4,1\n", "1: no such model" },
 		{ "\n\n0,known,4,1,-3\n", "3: \"-3\" is no time" },
-		{ "0,known,4,1,1,1,1,1,1,1,1\n", "1: too many" },
+		{ "0,known,4,1,1,1,1,1,1,1,1,1\n", "1: too many" },
+		{ "0,known,64,1\n# all\n1,known,65,1\n",
+		  "3: the job wants 65 hosts, and the fabric has 64" },
 	};
 
 	(void)state;
@@ -134,20 +136,52 @@ static void philly_is_read(void **state)
 	list_free(&list);
 }
 
+/* Without a line of names, the first line is a job. */
+static void philly_without_names(void **state)
+{
+	struct sim_list list = { 0 };
+
+	(void)state;
+	assert_int_equal(read_philly(&list,
+	                             "2017-10-08 07:01:45,3000,24,72000,6214e9\n"
+	                             "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n",
+	                             &cluster),
+	                 TRIB_OK);
+	assert_int_equal(list.n, 2);
+	assert_int_equal(list.jobs[0].hosts, 3);
+	list_free(&list);
+}
+
+/* The traces of its physical cluster have ten fields, in another order. */
+static void gavel_with_ten_fields(void **state)
+{
+	struct sim_list list = { 0 };
+
+	(void)state;
+	assert_int_equal(read_gavel(&list,
+	                            "A\tx\tfolder\t-n\t1\t500\t16\t1\t-1.000000\t100\n"
+	                            "B\tz\tfolder\t-n\t1\t40\t1\t1\t-1.000000\t300\n",
+	                            &cluster),
+	                 TRIB_OK);
+	assert_int_equal(list.n, 2);
+	assert_int_equal(list.jobs[0].steps, 50);
+	assert_int_equal(list.jobs[0].hosts, 2);
+	assert_true(list.jobs[1].arrive_s == 20);
+	list_free(&list);
+}
+
 static void gavel_is_read(void **state)
 {
 	struct sim_list list = { 0 };
-	struct read_cluster two = cluster;
 
 	(void)state;
-	two.limit = 2;
 	assert_int_equal(read_gavel(&list,
 	                            "A (batch 1)\tcd x && y\t-n\t1\t500\t100.0\t16\n"
 	                            "B\tz\t-n\t1\t40\t300\t1\n"
 	                            "A (batch 1)\tz\t-n\t0\t9\t200\t2\n",
-	                            &two),
+	                            &cluster),
 	                 TRIB_OK);
-	assert_int_equal(list.n, 2);
+	assert_int_equal(list.n, 3);
 	assert_int_equal(list.jobs[0].steps, 50);
 	assert_int_equal(list.jobs[0].hosts, 2);
 	assert_true(list.jobs[1].arrive_s == 10);
@@ -167,7 +201,16 @@ static void bad_traces_name_their_line(void **state)
 		read_philly(&list, "a,b,c,d,e\n\n2017-10-09 07:01:55,6,1,6\n", &cluster), TRIB_OK);
 	assert_non_null(strstr(trib_last_error(), "3: expected timestamp"));
 	assert_int_not_equal(read_gavel(&list, "A\tb\tc\td\t1\t1\n", &cluster), TRIB_OK);
-	assert_non_null(strstr(trib_last_error(), "1: expected type"));
+	assert_non_null(strstr(trib_last_error(), "1: expected 7 fields"));
+	assert_int_not_equal(read_gavel(&list,
+	                                "A\tb\t-n\t1\t40\t3\t8\n"
+	                                "A\tb\t-n\t1\t40\t3\t8\t1\n",
+	                                &cluster),
+	                     TRIB_OK);
+	assert_non_null(strstr(trib_last_error(), "2: expected 7 fields"));
+	assert_int_not_equal(
+		read_gavel(&list, "A\tx\tf\t-n\t1\t500\t16\t1\t-1\t100\t1\t1\n", &cluster),
+		TRIB_OK);
 	list_free(&list);
 }
 
@@ -179,7 +222,9 @@ int main(void)
 		cmocka_unit_test(jobs_are_read),
 		cmocka_unit_test(bad_jobs_name_their_line),
 		cmocka_unit_test(philly_is_read),
+		cmocka_unit_test(philly_without_names),
 		cmocka_unit_test(gavel_is_read),
+		cmocka_unit_test(gavel_with_ten_fields),
 		cmocka_unit_test(bad_traces_name_their_line),
 	};
 

@@ -82,7 +82,7 @@ static void bed_init(struct bed *bed, uint64_t seed)
 
 static void bed_open(struct bed *bed)
 {
-	splitter_agree(&bed->s, PATHS, RECEIVES, bed->now);
+	splitter_agree(&bed->s, PATHS, 0, RECEIVES, bed->now);
 	for (unsigned i = 0; i < PATHS; i++)
 		splitter_path_up(&bed->s, i, bed->now, 1000);
 }
@@ -360,6 +360,24 @@ static void a_wrong_request_fails_alone(void **state)
 	assert_false(splitter_is_busy(&bed.s));
 }
 
+/* While the agreement is near, large requests wait, and small ones before them do not. */
+static void large_requests_wait_for_the_agreement(void **state)
+{
+	static struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 1);
+	bed.s.hold = true;
+	one(&bed, SPLIT_WRITE, 100);
+	one(&bed, SPLIT_WRITE, 4000);
+	one(&bed, SPLIT_WRITE, 100);
+	pump(&bed);
+	assert_int_equal(bed.own.n, 1);
+	bed.s.hold = false;
+	pump(&bed);
+	assert_int_equal(bed.own.n, 3);
+}
+
 static void a_full_queue_says_so(void **state)
 {
 	static struct bed bed;
@@ -378,6 +396,7 @@ int main(void)
 		cmocka_unit_test(random_requests_and_failures),
 		cmocka_unit_test(large_requests_use_all_paths),
 		cmocka_unit_test(a_wrong_request_fails_alone),
+		cmocka_unit_test(large_requests_wait_for_the_agreement),
 		cmocka_unit_test(a_full_queue_says_so),
 	};
 

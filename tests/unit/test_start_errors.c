@@ -45,7 +45,7 @@ static void test_wrong_cookie(void **state)
 	(void)state;
 	cluster_start(&cluster, 1, 0);
 	options = rank_of(&cluster, 0, 2, 20);
-	setenv("TRIB_COOKIE", "bad", 1);
+	setenv("TRIB_COOKIE", "bad0bad0bad0bad0", 1);
 	assert_int_equal(trib_init(&comm, &options), TRIB_ERR_REFUSED);
 	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
 	assert_true(error_has("wrong cookie") && error_has(cluster.address));

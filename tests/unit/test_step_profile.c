@@ -96,6 +96,48 @@ static void test_over(void **state)
 	assert_int_equal(told.base, 9);
 }
 
+/* Two requests, `percent` of their usual times after the step's beginning; the second is open. */
+static void half_step(unsigned percent)
+{
+	uint64_t end = now;
+
+	for (unsigned i = 0; i < 2; i++) {
+		now = end + 10 * MS * (i + 1) * percent / 100;
+		step_profile_post(&profile, number++, 1000000 + i, i == 0, now);
+	}
+}
+
+static void half_wait(unsigned percent)
+{
+	now += 20 * MS * percent / 100;
+	step_profile_wait(&profile, now);
+	step_profile_waited(&profile, now);
+}
+
+/* Steps vary: the mean of the last ones is told, at the pace of the present one. */
+static void test_pace(void **state)
+{
+	static const unsigned varied[] = { 90, 110, 80, 120 };
+
+	(void)state;
+	step_profile_took(&profile, false, true, 1000000, 300 * MS);
+	for (unsigned i = 0; i < 40; i++) {
+		half_step(varied[i % 4]);
+		half_wait(varied[i % 4]);
+	}
+	step_profile_tell(&profile, RANKS, number, true, now, &told, ops);
+	assert_in_range(told.compute_us, 37000, 43000);
+	assert_in_range(ops[1].start_us, 18500, 21500);
+	half_step(70); /* it is early, and so will be its end */
+	assert_int_equal(tell(), 2);
+	assert_in_range(ops[1].start_us, 13900, 14100);
+	assert_in_range(told.compute_us, 27000, 29000);
+	half_wait(70);
+	half_step(1000); /* something else has happened */
+	assert_int_equal(tell(), 2);
+	assert_in_range(told.compute_us, 66000, 80000);
+}
+
 /* Another size or number of requests: the profile is unknown until the step repeats. */
 static void test_change(void **state)
 {
@@ -171,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_step, setup),
 		cmocka_unit_test_setup(test_over, setup),
+		cmocka_unit_test_setup(test_pace, setup),
 		cmocka_unit_test_setup(test_change, setup),
 		cmocka_unit_test_setup(test_gaps, setup),
 		cmocka_unit_test_setup(test_long, setup),

@@ -59,14 +59,14 @@ static void gains_are_true(void **state)
 		me = 1u << op;
 		later = (1u << OPS) - 1 - (2 * me - 1);
 		now = began + ops[op].start_s + draw_below(&seed, 100) * 1e-4;
-		assert_true(fabs(pattern_gain(&ops[op], began, now) -
+		assert_true(fabs(pattern_gain(&ops[op], began, now, 1) -
 		                 (step_end(began, now, op, 0) - step_end(began, now, op, me))) <
 		            1e-9);
-		assert_true(fabs(pattern_gain_fast(&ops[op], began, now) -
+		assert_true(fabs(pattern_gain_fast(&ops[op], began, now, 1) -
 		                 (step_end(began, now, op, later) -
 		                  step_end(began, now, op, later | me))) < 1e-9);
-		assert_true(pattern_gain_fast(&ops[op], began, now) <=
-		            pattern_gain(&ops[op], began, now) + 1e-9);
+		assert_true(pattern_gain_fast(&ops[op], began, now, 1) <=
+		            pattern_gain(&ops[op], began, now, 1) + 1e-9);
 		assert_true(fabs(pattern.plain_s - step_end(0, 0, 0, 0)) < 1e-9);
 		assert_true(fabs(pattern.fast_s - step_end(0, 0, 0, ~0u)) < 1e-9);
 	}
@@ -118,13 +118,74 @@ static void the_dearer_goes_first(void **state)
 	assert_false(turn_yields(&mine, score, &soon, 1));
 }
 
+#define SLOTS 4u
+
+/* Jobs on one switch, each slot with a tree of this switch only, and `busy` of them there. */
+static bool is_mine(uint32_t places, uint32_t busy, unsigned n, enum turn_policy policy)
+{
+	static char work[4096];
+	static const uint32_t tree[1] = { 0 };
+	/* The first job gains 0.1 s by 0.1 s of aggregation; the others, a little later, 0.4 s. */
+	struct pattern_op op[2] = { { .start_s = 0, .plain_s = 0.2, .fast_s = 0.1 },
+		                    { .start_s = 0.05, .plain_s = 0.5, .fast_s = 0.1 } };
+	struct pattern patterns[2];
+	struct fabric fabric = { .switch_jobs = places };
+	struct turn_next next[SLOTS];
+	struct groups groups;
+
+	pattern_close(&patterns[0], &op[0], 1, 0.01);
+	pattern_close(&patterns[1], &op[1], 1, 0.01);
+	assert_true(groups_bytes(SLOTS, 1) <= sizeof(work));
+	groups_init(&groups, SLOTS, 1, work);
+	for (unsigned i = 0; i < n; i++) {
+		next[i] = (struct turn_next){ .pattern = &patterns[i > 0], .pace = 1 };
+		groups_join(&groups, i, tree, 1);
+	}
+	return turn_is_mine(&(struct turn_table){ .groups = &groups,
+	                                          .fabric = &fabric,
+	                                          .in_use = &busy,
+	                                          .next = next,
+	                                          .is_exclusive = places == 1 },
+	                    0, policy, 0);
+}
+
+/* A job gives way only if those that gain more would fill the places. */
+static void places_count(void **state)
+{
+	(void)state;
+	for (int policy = TURN_SMART; policy <= TURN_FRUGAL; policy++) {
+		assert_false(is_mine(1, 0, 2, (enum turn_policy)policy));
+		assert_true(is_mine(2, 0, 2, (enum turn_policy)policy)); /* a place for each */
+		assert_false(is_mine(2, 0, 3, (enum turn_policy)policy));
+		assert_true(is_mine(3, 0, 3, (enum turn_policy)policy));
+		assert_true(is_mine(3, 1, 2, (enum turn_policy)policy));
+		assert_false(is_mine(3, 1, 4, (enum turn_policy)policy));
+		assert_false(is_mine(3, 2, 4, (enum turn_policy)policy));
+	}
+}
+
+/* If a step is faster than usual, its last allreduce gains, which usually gains nothing. */
+static void the_pace_counts(void **state)
+{
+	struct pattern_op op[1] = { { .start_s = 0.5, .plain_s = 0.2, .fast_s = 0.1 } };
+	struct turn_next next = { .pattern = &pattern, .free_s = 0.4, .pace = 0.8 };
+
+	(void)state;
+	pattern_close(&pattern, op, 1, 1);
+	assert_true(turn_now(&next, TURN_FRUGAL, 0.55).gain_s < 1e-12);
+	assert_float_equal(turn_now(&next, TURN_FRUGAL, 0.7).gain_s, 0.1, 1e-9);
+	assert_true(turn_now(&next, TURN_SMART, 0.7).gain_s < 1e-12); /* MINA's rule */
+	assert_float_equal(turn_foresee(&next, TURN_FRUGAL, 0).start_s, 0.4, 1e-9);
+	assert_float_equal(turn_foresee(&next, TURN_SMART, 0).start_s, 0.5, 1e-9);
+	assert_float_equal(turn_foresee(&next, TURN_FRUGAL, 0.45).start_s, 0.45, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gains_are_true),
-		cmocka_unit_test(demand_is_the_least_tail),
-		cmocka_unit_test(one_host_pays_latency),
-		cmocka_unit_test(the_dearer_goes_first),
+		cmocka_unit_test(gains_are_true),        cmocka_unit_test(demand_is_the_least_tail),
+		cmocka_unit_test(one_host_pays_latency), cmocka_unit_test(the_dearer_goes_first),
+		cmocka_unit_test(places_count),          cmocka_unit_test(the_pace_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  */
 #include "control/policy/turn_policy.h"
 #include "short.h"
+#include "sim/jitter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,8 @@
 
 static unsigned steps; /* of each job */
 static uint64_t tick;  /* how often the policy is asked */
+static double jitter;  /* of the computation of steps */
+static bool is_paced;  /* jobs tell the pace of a step, as worker/turns/step_profile.h does */
 
 /* A job as a worker would run it. */
 struct sim {
@@ -34,6 +37,10 @@ struct sim {
 	uint64_t p_from, p_to;
 	unsigned steps;
 	uint64_t over_at;
+	uint32_t
+		start_us[WIRE_TURN_OPS_MAX]; /* usual starts and computation, and the step's pace */
+	uint64_t compute;
+	double pace;
 };
 
 /*
@@ -57,7 +64,10 @@ static void fill(struct sim *sim, unsigned n, uint64_t compute, double share, do
 			.plain_us = (uint32_t)(plain / 1000),
 			.fast_us = (uint32_t)(plain / 1600),
 		};
+		sim->start_us[i] = sim->told.op[i].start_us;
 	}
+	sim->compute = compute;
+	sim->pace = 1;
 	turn_policy_learn(&sim->told);
 }
 
@@ -73,22 +83,38 @@ static uint64_t duration(const struct sim *sim, uint64_t request, bool fast)
 	return (uint64_t)(fast ? op->fast_us : op->plain_us) * 1000;
 }
 
+/* Tells the controller that steps are usual, or as they are at the pace of this one. */
+static void tell_step(struct sim *sim, double pace)
+{
+	struct turn_job *told = &sim->told;
+
+	told->compute = (uint64_t)((double)sim->compute * pace);
+	for (unsigned i = 0; i < told->ops; i++)
+		told->op[i].start_us = (uint32_t)(sim->start_us[i] * pace);
+	turn_policy_learn(told);
+}
+
 /* Simulates everything that happens at `now`. */
 static void advance(struct sim *sim, uint64_t now, bool all)
 {
 	struct turn_job *told = &sim->told;
 
 	if (told->next == told->base + told->ops && now >= sim->end &&
-	    now >= sim->began + told->compute) {
+	    now >= sim->began + (uint64_t)((double)sim->compute * sim->pace)) {
 		sim->steps++;
 		told->base += told->ops;
 		sim->began = now;
+		if (jitter > 0) {
+			sim->pace = jitter_pace(jitter, 1, told->ops, sim->steps);
+			tell_step(sim, 1);
+		}
 		if (sim->steps == steps)
 			sim->over_at = now;
 	}
 	while (told->next < told->base + told->ops) {
 		uint64_t i = told->next;
-		uint64_t posted = sim->began + (uint64_t)told->op[i - told->base].start_us * 1000;
+		uint64_t posted =
+			sim->began + (uint64_t)(sim->start_us[i - told->base] * sim->pace * 1000);
 		bool fast = uses(sim, i, all);
 
 		if (now < posted || now + (fast == sim->fast ? TAIL : 0) < sim->end)
@@ -97,6 +123,8 @@ static void advance(struct sim *sim, uint64_t now, bool all)
 			told->busy_at = now;
 		sim->end = (sim->end > now ? sim->end : now) + duration(sim, i, fast);
 		sim->fast = fast;
+		if (i == told->base && jitter > 0 && is_paced)
+			tell_step(sim, sim->pace);
 		told->next++;
 	}
 }
@@ -233,6 +261,23 @@ static void test_two(void **state)
 	better_than_greedy(2, 0.95);
 }
 
+/* Steps vary: jobs that tell their pace gain nearly as much as if steps were equal. */
+static void test_varying(void **state)
+{
+	double paced, unpaced;
+
+	(void)state;
+	jitter = 0.1;
+	fill(&sims[0], 14, 900 * MS, 0.68, 0.4, 3);
+	fill(&sims[1], 13, 1000 * MS, 0.67, 0.45, 6);
+	unpaced = score_of(sims, 2, TURN_POLICY_SCORE);
+	is_paced = true;
+	paced = score_of(sims, 2, TURN_POLICY_SCORE);
+	better_than_greedy(2, 0.9);
+	demand(paced > unpaced + 0.05);
+	jitter = 0;
+}
+
 /* Equal jobs that start at the same time. */
 static void test_same(void **state)
 {
@@ -351,7 +396,7 @@ int main(void)
 		cmocka_unit_test(test_two),     cmocka_unit_test(test_same),
 		cmocka_unit_test(test_in_time), cmocka_unit_test(test_too_much),
 		cmocka_unit_test(test_three),   cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_varying),
 	};
 
 	steps = (unsigned)test_count("steps, whose score proves nothing", test_is_long() ? 30 : 15,

@@ -372,6 +372,7 @@ static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
 	/* The daemon reports errors other than the checksum. */
 	from_parent = is_from_parent(rig, &packet->header, payload, frame);
 	if (wire_parse(packet, bytes) != WIRE_SOUND ||
+	    (packet->header.to >= WIRE_CHILDREN_MAX && packet->header.to != WIRE_ALL) ||
 	    (!from_parent && !is_admitted(rig, &packet->header, payload)))
 		return TAKEN_NOT;
 	if (from_parent)

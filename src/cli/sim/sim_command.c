@@ -95,6 +95,8 @@ static const char *setup_fault(struct sim_setup *setup)
 		return "--generate makes random jobs: leave --generate or the file out";
 	if (setup->paper && setup->per_job)
 		return "--per-job shows one simulation, and --paper runs many";
+	if (!given && setup->limit)
+		return "--limit takes the first jobs of a file: use --generate for random jobs";
 	if (!setup->generate)
 		setup->generate = JOBS_DEFAULT;
 	if (setup->generate > READ_JOBS_MAX)
@@ -227,8 +229,8 @@ static const struct option_row rows[] = {
 	{ "gavel", 0, OPTION_TEXT, &asked.gavel, "FILE", "jobs of one of Gavel's traces", NULL },
 	{ "shrink", 0, OPTION_HOOK, &shrink_hook, "X",
 	  "divide durations and arrivals of Philly and Gavel jobs by X (default 1)", NULL },
-	{ "limit", 0, OPTION_COUNT, &asked.limit, "N", "take only the first N jobs of those traces",
-	  NULL },
+	{ "limit", 0, OPTION_COUNT, &asked.limit, "N",
+	  "take only the first N jobs of the file, in order of arrival", NULL },
 	{ "gpus", 0, OPTION_COUNT, &asked.gpus, "N", "GPUs of a host in those traces (default 8)",
 	  NULL },
 	{ "traces", 't', OPTION_TEXT, &asked.traces, "DIR",
@@ -281,7 +283,9 @@ static const struct option_row rows[] = {
 	{ "seeds", 0, OPTION_COUNT, &asked.seeds, "N",
 	  "number of runs, from --seed on, on all cores (default 1; --paper: 5)", NULL },
 	{ "paper", 0, OPTION_TEXT, &asked.paper, "NAME",
-	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14", NULL },
+	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14; or jitter, steps "
+	  "that vary",
+	  NULL },
 	{ "json", 'j', OPTION_JSON, &asked.json, "FILE", "print JSON, or write it to FILE", NULL },
 	{ "per-job", 0, OPTION_TEXT, &asked.per_job, "FILE",
 	  "write a line for each job of the first run", NULL },

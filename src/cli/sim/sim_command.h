@@ -92,7 +92,7 @@ trib_status sim_show_jobs(const char *path, const struct sim_task *task,
                           const struct sim_models *models);
 trib_status sim_plot(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);
 
-/* The experiments of MINA's paper: table1, fig11 ... fig14. */
+/* The experiments of MINA's paper: table1, fig11 ... fig14; and jitter. */
 int sim_paper(const struct sim_setup *setup, struct sim_models *models);
 
 const char *placement_name(enum sim_placement placement);

@@ -163,7 +163,6 @@ static trib_status cluster_read_jobs(struct sim_list *list, const struct sim_set
 		                        .gpus_per_host = (uint32_t)setup->gpus,
 		                        .shrink = setup->shrink,
 		                        .most = hosts,
-		                        .limit = (uint32_t)setup->limit,
 		                        .seed = seed };
 
 	for (unsigned i = 0; i < models->n; i++)
@@ -209,7 +208,7 @@ static trib_status workload_make(struct sim_list *list, const struct sim_setup *
                                  uint64_t seed)
 {
 	const char *path = setup->jobs ? setup->jobs : setup->philly ? setup->philly : setup->gavel;
-	const struct read_models find = { model_find, models };
+	const struct read_models find = { model_find, models, fabric->hosts };
 	char *text;
 	trib_status status;
 
@@ -223,6 +222,8 @@ static trib_status workload_make(struct sim_list *list, const struct sim_setup *
 		                                         seed);
 		if (status != TRIB_OK)
 			text_fail(status, path);
+		if (setup->limit && list->n > setup->limit)
+			list->n = (uint32_t)setup->limit;
 	}
 	free(text);
 	if (status == TRIB_OK && !list->n)

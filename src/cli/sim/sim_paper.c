@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The experiments of MINA's paper. Each is a table of cells, and each cell is simulated with a
- * number of seeds.
+ * The experiments of MINA's paper, and one of our own. Each is a table of cells, and each cell is
+ * simulated with a number of seeds.
  */
 #include "cli/sim/sim_command.h"
 #include "cli/sim/sim_paper.h"
@@ -186,6 +186,27 @@ static void fig14_row(unsigned row, char *name, size_t room)
 		snprintf(name, room, "all");
 }
 
+/* ---- jitter: steps that vary; not in the paper ---- */
+
+static const double jitters[] = { 0, 2, 5, 10, 30 }; /* % */
+
+static trib_status jitter_make(struct paper *paper, unsigned row, unsigned column, uint64_t seed,
+                               struct sim_task *task)
+{
+	struct sim_setup setup = *paper->setup;
+	struct fabric fabric;
+	trib_status status = fabric_make(&fabric, &setup);
+
+	setup.sim.sharing = turns[column];
+	setup.sim.jitter = jitters[row] / 100;
+	return status == TRIB_OK ? task_make(task, &setup, paper->models, &fabric, seed) : status;
+}
+
+static void jitter_row(unsigned row, char *name, size_t room)
+{
+	snprintf(name, room, "%.0f %%", jitters[row]);
+}
+
 /* ---- all of them ---- */
 
 static const struct paper_about abouts[] = {
@@ -197,7 +218,8 @@ static const struct paper_about abouts[] = {
 	  { "" },
 	  table1_make,
 	  table1_row,
-	  ablation },
+	  ablation,
+	  NULL },
 	{ "fig11",
 	  "The ten traces",
 	  PAPER_JOBS_TRACES,
@@ -206,6 +228,7 @@ static const struct paper_about abouts[] = {
 	  { "baseline", "smart, k = 5", "frugal" },
 	  fig11_make,
 	  fig11_row,
+	  NULL,
 	  NULL },
 	{ "fig12",
 	  "Two jobs share one aggregator",
@@ -215,6 +238,7 @@ static const struct paper_about abouts[] = {
 	  { "greedy", "smart", "frugal", "ahead" },
 	  fig12_make,
 	  fig12_row,
+	  NULL,
 	  NULL },
 	{ "fig13",
 	  "Links down to links up; sharing greedy",
@@ -224,6 +248,7 @@ static const struct paper_about abouts[] = {
 	  { "random", "first", "smart" },
 	  fig13_make,
 	  fig13_row,
+	  NULL,
 	  NULL },
 	{ "fig14",
 	  "Trees of a job that are looked at; sharing greedy",
@@ -233,7 +258,18 @@ static const struct paper_about abouts[] = {
 	  { "" },
 	  fig14_make,
 	  fig14_row,
+	  NULL,
 	  NULL },
+	{ "jitter",
+	  "Steps whose computation varies",
+	  PAPER_JOBS_ASKED,
+	  sizeof(jitters) / sizeof(jitters[0]),
+	  4,
+	  { "greedy", "smart", "frugal", "ahead" },
+	  jitter_make,
+	  jitter_row,
+	  NULL,
+	  jitters },
 };
 
 static trib_status paper_make(struct paper *paper)
@@ -300,7 +336,9 @@ int sim_paper(const struct sim_setup *setup, struct sim_models *models)
 			jobs_choose(&own, paper.about);
 			return paper_run(&paper);
 		}
-	fprintf(stderr, "trib sim: --paper %s: expected table1, fig11, fig12, fig13 or fig14\n",
+	fprintf(stderr,
+	        "trib sim: --paper %s: expected table1, fig11, fig12, fig13, fig14 "
+	        "or jitter\n",
 	        setup->paper);
 	return 2;
 }

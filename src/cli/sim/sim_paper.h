@@ -34,6 +34,7 @@ struct paper_about {
 	                    struct sim_task *task);
 	void (*row_name)(unsigned row, char *name, size_t room);
 	const struct paper_policies *reference; /* figures of the paper for each row, or NULL */
+	const double *at; /* where a plot shows each row; NULL: one after the other */
 };
 
 struct paper {

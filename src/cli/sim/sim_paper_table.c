@@ -156,7 +156,7 @@ static trib_status figure_plot(const struct paper *paper, const char *what, sim_
 	about->row_name(about->rows - 1, last, sizeof(last));
 	snprintf(x_title, sizeof(x_title), "from %s to %s", first, last);
 	chart->title = about->title;
-	chart->subtitle = "MINA's experiment, simulated; bars are the spread over seeds";
+	chart->subtitle = "simulated; bars are the spread over seeds";
 	chart->x_title = x_title;
 	chart->y_title = y_title;
 	chart->y_format = "%.3f";
@@ -171,8 +171,9 @@ static trib_status figure_plot(const struct paper *paper, const char *what, sim_
 			struct sim_spread spread = cell_spread(paper, row, column, figure);
 
 			line->points[line->n++] =
-				(struct chart_point){ row + 1, spread.mean * scale,
-				                      spread.low * scale, spread.high * scale };
+				(struct chart_point){ about->at ? about->at[row] : row + 1,
+				                      spread.mean * scale, spread.low * scale,
+				                      spread.high * scale };
 		}
 	}
 	snprintf(path, sizeof(path), "%s-%s-%s.svg", paper->setup->plot, about->name, what);

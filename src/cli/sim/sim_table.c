@@ -171,9 +171,11 @@ void sim_jobs_json(const struct sim_setup *setup)
 	text_json("philly", setup->philly);
 	text_json("gavel", setup->gavel);
 	text_json("models", setup->jobs ? NULL : setup->models);
+	if (is_cluster || setup->jobs)
+		printf(",\"limit\":%llu", (unsigned long long)setup->limit);
 	if (is_cluster)
-		printf(",\"shrink\":%.9g,\"limit\":%llu,\"gpus\":%llu", setup->shrink,
-		       (unsigned long long)setup->limit, (unsigned long long)setup->gpus);
+		printf(",\"shrink\":%.9g,\"gpus\":%llu", setup->shrink,
+		       (unsigned long long)setup->gpus);
 	if (is_cluster || setup->jobs)
 		return;
 	printf(",\"generate\":%llu,\"arrivals\":%.9g", (unsigned long long)setup->generate,

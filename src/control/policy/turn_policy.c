@@ -12,6 +12,8 @@
 /* 5 ms, plus twice agree_ns: how long before its start a turn is granted */
 #define LEAD_NS 5000000u
 #define HANDOVER_NS 1000000u /* 1 ms, plus agree_ns: gap between the turns of two jobs */
+#define SPREAD_STEPS 8u      /* changes in the mean of turn_job.spread */
+#define SPREAD_LEAST 0.01    /* a job whose computation changes by more has steps that vary */
 #define STUCK_NS 250000000u  /* 250 ms: a job so late in its step does something else */
 
 static const char *const names[TURN_POLICIES_END] = { [TURN_POLICY_SCORE] = "score",
@@ -32,6 +34,12 @@ void turn_policy_learn(struct turn_job *job)
 		job->pattern_ops[i] = (struct pattern_op){ .start_s = job->op[i].start_us / 1e6,
 			                                   .plain_s = job->op[i].plain_us / 1e6,
 			                                   .fast_s = job->op[i].fast_us / 1e6 };
+	if (job->ops && job->pattern.compute_s > 0) {
+		double change = fabs((double)job->compute / 1e9 / job->pattern.compute_s - 1);
+
+		if (change > 0)
+			job->spread += (fmin(change, 1) - job->spread) / SPREAD_STEPS;
+	}
 	if (job->ops)
 		pattern_close(&job->pattern, job->pattern_ops, job->ops,
 		              (double)job->compute / 1e9);
@@ -88,6 +96,7 @@ static struct outlook_job outlook_of(const struct turn_job *job, uint64_t now)
 
 	return (struct outlook_job){ .pattern = &job->pattern,
 		                     .began_s = seconds(job->began_at, now),
+		                     .pace = 1,
 		                     .at = (unsigned)(job->next - job->base),
 		                     .free_s = seconds(time_free(job, now), now),
 		                     .fixed_s = soonest(job),
@@ -238,6 +247,7 @@ static bool decide_by_gain(struct turn_job *const *jobs, unsigned n, unsigned ro
 
 		states[i] = outlook_of(job, now);
 		outlook.capacity += job->held;
+		outlook.varies |= job->spread > SPREAD_LEAST;
 		outlook.handover_s = fmax(outlook.handover_s, handover(job));
 	}
 	outlook_plan(&outlook, states, m, turns);

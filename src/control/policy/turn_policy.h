@@ -48,6 +48,7 @@ struct turn_job {
 	uint64_t agree_ns; /* time that its ranks take to agree on a turn */
 	uint64_t early_ns; /* requests may begin sooner than predicted by this time */
 	/* Made by turn_policy_learn from `op` and `compute`. */
+	double spread; /* mean change of the computation, as a share of it, where it changed */
 	struct pattern pattern;
 	struct pattern_op pattern_ops[WIRE_TURN_OPS_MAX];
 };

@@ -2,6 +2,7 @@
 #include "control/transport/http.h"
 
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "base/secret.h"
 #include "control/transport/http_guard.h"
 
@@ -34,7 +35,7 @@ struct exchange {
 
 void http_fail(struct http_reply *reply, enum http_status status, const char *format, ...)
 {
-	char sentence[512];
+	char sentence[512], clean[512];
 	va_list args;
 
 	va_start(args, format);
@@ -42,7 +43,8 @@ void http_fail(struct http_reply *reply, enum http_status status, const char *fo
 	va_end(args);
 	json_decref(reply->json);
 	reply->status = status;
-	reply->json = json_pack("{s:s}", "error", sentence);
+	peer_text(clean, sizeof(clean), sentence, sizeof(sentence)); /* it may quote the request */
+	reply->json = json_pack("{s:s}", "error", clean);
 }
 
 static bool is_allowed(const struct http_server *server, struct MHD_Connection *connection)

@@ -19,9 +19,11 @@ void splitter_init(struct splitter *s, const struct split_config *config,
 		                .limit = UINT64_MAX };
 }
 
-void splitter_agree(struct splitter *s, unsigned paths, uint32_t notes_ahead, uint64_t now)
+void splitter_agree(struct splitter *s, unsigned paths, unsigned own, uint32_t notes_ahead,
+                    uint64_t now)
 {
 	s->n_paths = paths;
+	s->own = own;
 	s->notes_ahead = notes_ahead;
 	monitor_init(&s->estimates, paths, now);
 	s->estimates.kind = s->config.monitor;
@@ -68,6 +70,12 @@ static uint32_t part_of(const struct splitter *s, uint32_t length)
 	return part < s->config.chunk ? part : s->config.chunk;
 }
 
+static bool may_split(const struct splitter *s, const struct split_request *request)
+{
+	return !request->whole && request->op != SPLIT_OTHER &&
+	       request->length >= (s->up[s->own] || s->hold ? s->config.least : 1);
+}
+
 /* Decides whether a request is split. The first chunk decides, so that the paths are those of now.
  */
 static void decide(struct splitter *s, struct split_entry *entry)
@@ -75,8 +83,7 @@ static void decide(struct splitter *s, struct split_entry *entry)
 	const struct split_request *request = &entry->request;
 
 	entry->decided = true;
-	entry->split = !request->whole && request->op != SPLIT_OTHER &&
-	               request->length >= s->config.least && paths_up(s) > 0 &&
+	entry->split = may_split(s, request) && paths_up(s) > 0 &&
 	               (request->op != SPLIT_SEND ||
 	                s->find(s->user, entry->receive, request->length, &entry->remote));
 	entry->noted = !entry->split || !request->consumes;
@@ -208,6 +215,8 @@ static struct split_action next_chunk(struct splitter *s, uint64_t now)
 	for (; s->cut < s->posted && s->cut < s->limit; s->cut++) {
 		struct split_entry *entry = split_entry_of(s, s->cut);
 
+		if (!entry->decided && s->hold && may_split(s, &entry->request))
+			break;
 		if (!entry->decided)
 			decide(s, entry);
 		if (is_cut(entry))
@@ -360,6 +369,23 @@ bool splitter_take_done(struct splitter *s, struct split_done *done)
 bool splitter_is_busy(const struct splitter *s)
 {
 	return s->head < s->posted;
+}
+
+bool splitter_has_more(const struct splitter *s)
+{
+	bool more = s->cut < s->posted || s->whole < s->posted;
+
+	for (unsigned i = 0; i < s->top && !more; i++)
+		more = s->chunks[i].state != CHUNK_FREE;
+	return more;
+}
+
+bool splitter_is_stuck(const struct splitter *s)
+{
+	for (unsigned i = 0; i < s->top; i++)
+		if (s->chunks[i].state == CHUNK_PARKED)
+			return true;
+	return s->cut < s->posted && s->n_paths && !paths_up(s);
 }
 
 /* ---- paths ---- */

@@ -7,8 +7,9 @@
  *
  * splitter: the send queue of one QP. A large request is split: its bytes travel as chunks, each an
  * RDMA WRITE or READ at its right address on a hidden QP of a path. A small request goes whole on
- * the application's own QP. If a split request consumes a receive, a request of 0 bytes follows on
- * the own QP when all chunks are in place. Rules of order:
+ * the application's own QP, or as one chunk if the own QP's path is down. If a split request
+ * consumes a receive, a request of 0 bytes follows on the own QP when all chunks are in place.
+ * Rules of order:
  *
  * - Requests complete in the order of posting, each once.
  * - A request on the own QP waits until all split requests before it are in place.
@@ -119,6 +120,8 @@ struct splitter {
 	uint64_t consumed;    /* of these, known to be consumed */
 	uint32_t notes_ahead; /* notes may be written for so many receives beyond `consumed` */
 	unsigned n_paths;     /* 0: no agreement, all requests go whole */
+	unsigned own;         /* the path of the own QP */
+	bool hold;            /* requests that may be split wait: the agreement is near */
 	bool up[PATHS_MAX];   /* the path takes chunks */
 	unsigned flying[PATHS_MAX];
 	struct monitor estimates;
@@ -132,8 +135,9 @@ struct splitter {
 /* `entries`: memory for config->capacity requests. */
 void splitter_init(struct splitter *s, const struct split_config *config,
                    struct split_entry *entries, split_find_receive find, void *user);
-/* Both sides agree on `paths` paths, none of which is up. */
-void splitter_agree(struct splitter *s, unsigned paths, uint32_t notes_ahead, uint64_t now);
+/* Both sides agree on `paths` paths, none of which is up. `own`: that of the own QP. */
+void splitter_agree(struct splitter *s, unsigned paths, unsigned own, uint32_t notes_ahead,
+                    uint64_t now);
 
 /* False: the queue is full. */
 bool splitter_post(struct splitter *s, const struct split_request *request);
@@ -171,5 +175,9 @@ bool splitter_is_wrong(const struct splitter *s, int *status);
 bool splitter_take_done(struct splitter *s, struct split_done *done);
 /* Are there requests that are not done? */
 bool splitter_is_busy(const struct splitter *s);
+/* Is there more to post when completions come? If not, the QPs do the rest alone. */
+bool splitter_has_more(const struct splitter *s);
+/* Are there requests that cannot go on before the peer answers? */
+bool splitter_is_stuck(const struct splitter *s);
 
 #endif

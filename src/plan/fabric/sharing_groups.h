@@ -38,18 +38,4 @@ static inline void groups_activate(struct groups *groups, uint32_t slot, bool ac
 	groups->busy[groups->group[slot]] += active ? 1u : -1u;
 }
 
-/* Do two trees share a resource? Resources of a tree are in ascending order. */
-static inline bool groups_meet(const struct groups *groups, uint32_t a, uint32_t b)
-{
-	for (uint32_t i = 0, k = 0; i < groups->tree_n[a] && k < groups->tree_n[b];) {
-		uint32_t left = groups->tree[a][i], right = groups->tree[b][k];
-
-		if (left == right)
-			return true;
-		i += left < right;
-		k += right < left;
-	}
-	return false;
-}
-
 #endif

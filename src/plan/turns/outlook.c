@@ -19,7 +19,8 @@ static struct turn turn_at(const struct rollout_set *set, const struct rollout *
 {
 	const struct rollout_runner *it = &rollout->runner[j];
 	const struct pattern *pattern = set->jobs[j].pattern;
-	struct turn turn = turn_of(&pattern->ops[it->at], it->began, it->begin, TURN_FRUGAL);
+	struct turn turn = turn_of(&pattern->ops[it->at], it->began, it->begin,
+	                           rollout_pace(set, it, j), TURN_FRUGAL);
 
 	if (turn.gain_s < ROLLOUT_GAIN_LEAST * pattern->compute_s)
 		turn.gain_s = 0;
@@ -33,7 +34,7 @@ static bool is_outdone(const struct rollout_set *set, const struct rollout *roll
 	double now = until.start_s, score = turn_score(&until, now);
 	unsigned ahead = 0;
 
-	if (!(until.gain_s > 0))
+	if (!(until.gain_s > 0) && !set->outlook->varies)
 		return true;
 	until.fast_s += set->outlook->handover_s;
 	for (unsigned j = 0; j < set->n; j++) {

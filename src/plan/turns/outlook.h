@@ -27,6 +27,7 @@
 struct outlook_job {
 	const struct pattern *pattern;
 	double began_s; /* start of its step */
+	double pace;    /* of its step, as in pattern_step_s */
 	unsigned at;    /* the first allreduce that has not started; pattern->n: all have */
 	double free_s;  /* end of the allreduces that have started */
 	double fixed_s; /* an allreduce that starts before this is too soon to agree on */
@@ -38,6 +39,11 @@ struct outlook {
 	unsigned capacity;
 	double now_s;
 	double handover_s; /* idle time of the aggregator between two jobs */
+	/*
+	 * Steps vary, so an allreduce without a predicted gain may gain after all: it is
+	 * aggregated if that is in the way of no other job.
+	 */
+	bool varies;
 };
 
 /* The next turn of a job: allreduces [from, to) of a step. */

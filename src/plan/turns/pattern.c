@@ -57,6 +57,16 @@ void pattern_fill(struct pattern *pattern, struct pattern_op *ops, unsigned n,
 	pattern_close(pattern, ops, n, compute_s);
 }
 
+/* The floor of the allreduce before `after`, from that of `after`. */
+static double floor_of(const struct pattern_op *after, double rest, double floor, float compute,
+                       float *part)
+{
+	bool is_later = after->start_s + rest > floor;
+
+	*part = is_later ? (float)after->start_s : compute;
+	return is_later ? after->start_s + rest : floor;
+}
+
 void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, double compute_s)
 {
 	const struct pattern_op *after = NULL;
@@ -66,12 +76,15 @@ void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, 
 
 		op->rest_s = op->fast_rest_s = 0;
 		op->floor_s = op->fast_floor_s = compute_s;
+		op->floor_compute_s = op->fast_floor_compute_s = (float)compute_s;
 		if (!after)
 			continue;
 		op->rest_s = after->plain_s + after->rest_s;
-		op->floor_s = fmax(after->start_s + op->rest_s, after->floor_s);
+		op->floor_s = floor_of(after, op->rest_s, after->floor_s, after->floor_compute_s,
+		                       &op->floor_compute_s);
 		op->fast_rest_s = after->fast_s + after->fast_rest_s;
-		op->fast_floor_s = fmax(after->start_s + op->fast_rest_s, after->fast_floor_s);
+		op->fast_floor_s = floor_of(after, op->fast_rest_s, after->fast_floor_s,
+		                            after->fast_floor_compute_s, &op->fast_floor_compute_s);
 	}
 	*pattern = (struct pattern){ .ops = ops, .n = n, .compute_s = compute_s };
 	pattern->plain_s = pattern_step_s(pattern, 1, false);

@@ -35,6 +35,8 @@ struct pattern_op {
 	 */
 	double rest_s, floor_s;
 	double fast_rest_s, fast_floor_s; /* likewise, if all later ones are aggregated */
+	/* The part of floor_s and fast_floor_s that is computation, and changes with the pace. */
+	float floor_compute_s, fast_floor_compute_s;
 };
 
 struct pattern {
@@ -60,24 +62,38 @@ void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, 
  */
 double pattern_step_s(const struct pattern *pattern, double pace, bool is_fast);
 
+/* Is the network the job's bottleneck by far, even with everything aggregated? */
+static inline bool pattern_is_bound(const struct pattern *pattern)
+{
+	return pattern->compute_s < 0.7 * pattern->fast_s;
+}
+
 /*
  * Seconds that the step gains if op, which starts at `now`, is aggregated and no later one
- * is. The step started at `began`.
+ * is. The step started at `began`, and has this pace.
  */
-static inline double pattern_gain(const struct pattern_op *op, double began, double now)
+static inline double pattern_gain(const struct pattern_op *op, double began, double now,
+                                  double pace)
 {
 	double plain = now + op->plain_s + op->rest_s, fast = now + op->fast_s + op->rest_s;
-	double floor = began + op->floor_s;
+	double floor = began + op->floor_s + (pace - 1) * op->floor_compute_s;
 
 	return (plain > floor ? plain : floor) - (fast > floor ? fast : floor);
 }
 
+/* The earliest end of the step, if all allreduces after op are aggregated. */
+static inline double pattern_floor_fast(const struct pattern_op *op, double began, double pace)
+{
+	return began + op->fast_floor_s + (pace - 1) * op->fast_floor_compute_s;
+}
+
 /* The gain if all later ones are aggregated too: a later gap may swallow an early gain. */
-static inline double pattern_gain_fast(const struct pattern_op *op, double began, double now)
+static inline double pattern_gain_fast(const struct pattern_op *op, double began, double now,
+                                       double pace)
 {
 	double plain = now + op->plain_s + op->fast_rest_s,
 	       fast = now + op->fast_s + op->fast_rest_s;
-	double floor = began + op->fast_floor_s;
+	double floor = pattern_floor_fast(op, began, pace);
 
 	return (plain > floor ? plain : floor) - (fast > floor ? fast : floor);
 }

@@ -11,17 +11,20 @@ static void find_next(const struct rollout_set *set, struct rollout_runner *it, 
 {
 	const struct pattern *pattern = set->jobs[j].pattern;
 	const struct pattern_op *op;
-	double now = set->outlook->now_s;
+	double now = set->outlook->now_s, pace = rollout_pace(set, it, j);
 
 	if (it->at == pattern->n) {
-		it->began = it->free = fmax(fmax(it->free, it->began + pattern->compute_s), now);
+		it->began = it->free =
+			fmax(fmax(it->free, it->began + pace * pattern->compute_s), now);
 		it->at = 0;
 		it->step++;
 		it->is_known |= it->turn.to > 0;
+		pace = 1;
 	}
 	op = &pattern->ops[it->at];
-	it->begin = fmax(fmax(it->free, it->began + op->start_s), now);
-	it->late = fmax(it->begin + op->fast_s + op->fast_rest_s, it->began + op->fast_floor_s) -
+	it->begin = fmax(fmax(it->free, it->began + pace * op->start_s), now);
+	it->late = fmax(it->begin + op->fast_s + op->fast_rest_s,
+	                pattern_floor_fast(op, it->began, pace)) -
 	           it->step * pattern->fast_s;
 }
 
@@ -34,7 +37,7 @@ static bool is_useful(const struct rollout_set *set, const struct rollout_runner
 	 * The gain is highest if later allreduces are not aggregated. If even that is too little,
 	 * nothing helps.
 	 */
-	return pattern_gain(&pattern->ops[it->at], it->began, it->begin) >
+	return pattern_gain(&pattern->ops[it->at], it->began, it->begin, rollout_pace(set, it, j)) >
 	       ROLLOUT_GAIN_LEAST * pattern->compute_s;
 }
 
@@ -153,7 +156,9 @@ const struct rollout_slot *rollout_slot(const struct rollout_set *set,
 	const struct rollout_slot *found = NULL;
 
 	if (!rollout_is_given(set, rollout) &&
-	    (it->begin < set->jobs[rollout->next].fixed_s || !is_useful(set, it, rollout->next)))
+	    (it->begin < set->jobs[rollout->next].fixed_s ||
+	     (!is_useful(set, it, rollout->next) &&
+	      (!set->outlook->varies || rollout_is_contested(set, rollout)))))
 		return NULL;
 	for (unsigned i = 0; i < set->places; i++) {
 		const struct rollout_slot *slot = &rollout->slots[i];

@@ -41,6 +41,13 @@ struct rollout {
 	struct rollout_slot slots[OUTLOOK_JOBS];
 };
 
+/* The pace of the job's simulated step. Only that of its present step is known. */
+static inline double rollout_pace(const struct rollout_set *set, const struct rollout_runner *it,
+                                  unsigned j)
+{
+	return it->step ? 1 : set->jobs[j].pace;
+}
+
 /* Starts from the present state. */
 void rollout_begin(const struct rollout_set *set, struct rollout *rollout);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/api/api.h"
-#include "worker/transport/ring_thread.h"
+#include "worker/ranks/ring_thread.h"
 
 #include "base/random_bits.h"
 #include "path/channel/channel_io.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for requests, and the message of a timeout. */
 #include "worker/api/api.h"
-#include "worker/transport/direct_io.h"
+#include "worker/ranks/direct_io.h"
 #include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 

@@ -82,6 +82,8 @@ struct lane_paths {
 	struct places places;      /* under `lock`: the lane on each path, by the lane's number */
 };
 
+_Static_assert(LANES_MAX <= PLACES_FLOWS, "each lane has a place");
+
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
 struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
@@ -112,18 +114,17 @@ struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks;
 	_Atomic unsigned n_lanes;
-	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
 	struct lane_paths paths;
 	struct lane_page *lane_page; /* NULL: none, see transport/lane_page.h */
+	unsigned lanes_wanted;       /* for each trunk; an aggregator may grant fewer */
 	uint32_t payload;            /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
-	struct udp_address
-		first_aggregator;    /* of the first trees: a rank on a ring listens there */
-	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
-	struct ring_mail *ring_mail; /* NULL: the same */
-	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
+	struct udp_address first_aggregator; /* ever; a ring listens on the route to it */
+	struct ring_thread *ring;            /* ranks/ring_thread.h; NULL: there is no ring */
+	struct ring_mail *ring_mail;         /* NULL: the same */
+	struct direct_io *direct;            /* ranks/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
@@ -145,6 +146,7 @@ struct trib_comm {
 	int planned_rank, planned_size;  /* ours in the controller's newest plan */
 	char why_no_plan[WIRE_TEXT_MAX]; /* what the controller said last; "": nothing */
 	uint32_t planned_since;          /* no process has come in since this plan; 0: unknown */
+	uint32_t controller_token;       /* proves our address there: path/address_proof.h */
 	uint64_t planned_seats, seats;   /* in the newest plan; in the plan at the opening */
 	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
 	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
@@ -175,10 +177,9 @@ struct trib_comm {
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
-	trib_stats past;           /* counts of lanes that are closed */
-	bool recovering;           /* failover replaces the trees: posted requests wait */
-	bool suspects;             /* a lane hears nothing: failover has to ask the controller */
-	uint32_t controller_token; /* proves our address there, see path/address_proof.h */
+	trib_stats past;         /* counts of lanes that are closed */
+	bool recovering;         /* failover replaces the trees: posted requests wait */
+	bool suspects;           /* a lane hears nothing: failover has to ask the controller */
 	bool controller_heard;   /* the controller has answered since other trees were asked for */
 	bool told;               /* our failure was reported to the aggregators */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */

@@ -63,6 +63,7 @@ struct lane {
 	unsigned number;                    /* within the communicator */
 	int fd, group_fd, wake_fd;          /* -1: not open */
 	bool started;                       /* the thread runs */
+	bool rests; /* comm->paths.places knows that the lane has nothing to send */
 	struct udp_address peer;
 	pthread_t thread;
 	struct lane_batch batch;
@@ -92,18 +93,17 @@ struct lane {
 		*slots; /* of a slot lane, transport/lane_slot.c; NULL: the lane is dense */
 	struct pacer pacer;
 	struct meter meter;
-	_Atomic uint32_t token;    /* as the trunk's, if the lane was given another; 0: no */
 	struct closed_port closed; /* what is said of the aggregator's port */
 	uint64_t heard_at;         /* when a packet last came from the aggregator */
 	uint64_t spoke_at;         /* when a report last left; 0: send one now */
 	_Atomic uint32_t asks;     /* as in the last STATUS */
+	_Atomic uint32_t token;    /* as the trunk's, if the lane was given another; 0: no */
 	uint64_t moved_at, moved;  /* when `stream.done` last grew, and its value then */
 	/* Sockets of paths that were left. A closed port would look like a dead worker. */
 	int left[LANE_LEFT_MAX];
 	unsigned n_left;
 	unsigned path;       /* in lane_paths.paths; PATHS_MAX: unknown */
 	unsigned rated;      /* rates of `meter` that comm->paths.places knows */
-	bool rests;          /* places knows that the lane has nothing to send */
 	unsigned times_left; /* how often a path was left */
 	uint64_t left_at;    /* when the last one was */
 	uint64_t shown_at;   /* when other processes were last told of the path */

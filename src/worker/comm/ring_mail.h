@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring of a communicator, as other threads see it: where the ranks listen, and the mailbox for
- * rounds. The ring's thread is transport/ring_thread.c.
+ * rounds. The ring's thread is ranks/ring_thread.c.
  */
 #ifndef TRIB_WORKER_COMM_RING_MAIL_H
 #define TRIB_WORKER_COMM_RING_MAIL_H

@@ -17,8 +17,8 @@
 #include "worker/requests/requests.h"
 
 #include "base/clock.h"
-#include "worker/transport/direct_io.h"
-#include "worker/transport/ring_thread.h"
+#include "worker/ranks/direct_io.h"
+#include "worker/ranks/ring_thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -379,7 +379,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	if (status == TRIB_OK)
 		status = enter(request, NULL, 0);
 	if (status == TRIB_OK)
-		direct_note_ring(comm);
+		direct_note_ring(comm, &request->call);
 	for (size_t i = 0; i < made; i++)
 		if (status == TRIB_OK)
 			ring_mail_post(comm->ring_mail, rounds[i]);
@@ -424,6 +424,10 @@ static trib_status start_direct(struct trib_request *request, const struct round
 		return status;
 	first = cut ? cut_allreduce(request, specs, &second)
 	            : direct_call_new(what, specs, (unsigned)n, request);
+	if (first)
+		first->vectors[0].call = request->call;
+	if (second)
+		second->vectors[0].call = request->call;
 	request->direct = true;
 	atomic_store(&request->rounds_left, 1u + cut);
 	status = first ? enter(request, NULL, 0)

@@ -3,7 +3,6 @@
 
 #include "engine/combine.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t payload)
@@ -123,15 +122,19 @@ static struct direct_head head_of(const struct direct *direct, const struct dire
 {
 	const struct round_spec *vector = &call->vectors[0];
 
-	return (struct direct_head){ .version = DIRECT_VERSION,
-		                     .what = (uint8_t)call->what,
-		                     .op = vector->copy ? 0 : (uint8_t)vector->op,
-		                     .type = vector->copy ? 0 : (uint8_t)vector->type,
-		                     .number = call->number,
-		                     .around = call->around,
-		                     .payload = (uint16_t)direct->payload,
-		                     .root = root_of(call),
-		                     .count = call->count };
+	struct direct_head head = { .version = DIRECT_VERSION,
+		                    .what = (uint8_t)call->what,
+		                    .op = vector->copy ? 0 : (uint8_t)vector->op,
+		                    .type = vector->copy ? 0 : (uint8_t)vector->type,
+		                    .number = call->number,
+		                    .around = call->around,
+		                    .payload = (uint16_t)direct->payload,
+		                    .root = root_of(call),
+		                    .count = call->count,
+		                    .call = vector->call };
+
+	head.call.rank = 0;
+	return head;
 }
 
 struct direct_call *direct_unwritten(const struct direct *direct)
@@ -162,50 +165,19 @@ struct message *direct_write(const struct direct *direct, const struct direct_ca
 	return message;
 }
 
-static const char *call_name(unsigned what)
-{
-	switch (what) {
-	case DIRECT_ALLREDUCE:
-	case DIRECT_SHARE:
-	case DIRECT_BACK:
-		return "an allreduce";
-	case DIRECT_SCATTER:
-		return "a reduce-scatter";
-	case DIRECT_GATHER:
-		return "an allgather";
-	case DIRECT_REDUCE:
-		return "a reduce";
-	case DIRECT_BROADCAST:
-		return "a broadcast";
-	default:
-		return "an unknown collective";
-	}
-}
-
-/* ", root 3", or nothing. */
-static const char *root_text(uint8_t root, char text[16])
-{
-	*text = '\0';
-	if (root != WIRE_ALL)
-		snprintf(text, 16, ", root %u", root);
-	return text;
-}
-
 static trib_status mismatch(const struct direct *direct, unsigned from,
-                            const struct direct_head *theirs, const struct direct_call *call)
+                            const struct wire_call *theirs, const struct wire_call *ours)
 {
-	struct direct_head ours = head_of(direct, call);
-	char roots[2][16];
+	char one[WIRE_CALL_TEXT], two[WIRE_CALL_TEXT];
 
 	return status_fail(TRIB_ERR_MISMATCH,
-	                   "ranks called different collectives: in direct call %u, rank %u has %s "
-	                   "of %llu elements of type %u, operation %u%s; rank %u has %s of %llu of "
-	                   "type %u, operation %u%s",
-	                   theirs->number, from, call_name(theirs->what),
-	                   (unsigned long long)theirs->count, theirs->type, theirs->op,
-	                   root_text(theirs->root, roots[0]), direct->rank, call_name(ours.what),
-	                   (unsigned long long)ours.count, ours.type, ours.op,
-	                   root_text(ours.root, roots[1]));
+	                   "ranks called different collectives: rank %u called %s where rank %u "
+	                   "called %s%s",
+	                   from, wire_call_text(theirs, one), direct->rank,
+	                   wire_call_text(ours, two),
+	                   wire_call_is_same(theirs, ours)
+	                           ? ", with other packets: set the same TRIB_MTU on all ranks"
+	                           : "");
 }
 
 /* Has this rank gone around the ring where the sender of this early message has not? */
@@ -217,11 +189,7 @@ static trib_status check_early(const struct direct *direct, unsigned from,
 	memcpy(&head, message->data, sizeof(head));
 	if ((int32_t)(direct->around - head.around) <= 0)
 		return TRIB_OK;
-	return status_fail(TRIB_ERR_MISMATCH,
-	                   "ranks called different collectives: rank %u has called %s of %llu "
-	                   "elements, and rank %u a longer or another one around the ring",
-	                   from, call_name(head.what), (unsigned long long)head.count,
-	                   direct->rank);
+	return mismatch(direct, from, &head.call, &direct->last_around);
 }
 
 /* A message of a call that this rank has made. It is the call's from now on. */
@@ -236,7 +204,7 @@ static trib_status attach(const struct direct *direct, struct direct_call *call,
 	    message->bytes != sizeof(ours) + vector_bytes(vector_of(call, from, direct->rank))) {
 		free(message);
 		return came ? status_fail(TRIB_ERR_PEER, "rank %u sent a message twice", from)
-		            : mismatch(direct, from, &theirs, call);
+		            : mismatch(direct, from, &theirs.call, &ours.call);
 	}
 	call->came[from] = message;
 	call->missing &= ~(1ull << from);
@@ -261,11 +229,12 @@ trib_status direct_post(struct direct *direct, struct direct_call *call)
 	return status;
 }
 
-trib_status direct_pass(struct direct *direct)
+trib_status direct_pass(struct direct *direct, const struct wire_call *call)
 {
 	trib_status status = TRIB_OK;
 
 	direct->around++;
+	direct->last_around = *call;
 	for (unsigned r = 0; r < direct->size && status == TRIB_OK; r++)
 		if (direct->early[r].first)
 			status = check_early(direct, r, direct->early[r].first);

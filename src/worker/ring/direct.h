@@ -28,7 +28,7 @@
 #include "worker/dense/round.h"
 #include "worker/ring/message_queue.h"
 
-#define DIRECT_VERSION 1u
+#define DIRECT_VERSION 2u
 #define DIRECT_MOST 1048576u /* bytes of the longest vector in a message */
 
 enum direct_what {
@@ -50,10 +50,11 @@ struct direct_head {
 	uint16_t payload; /* bytes of a full fragment */
 	uint8_t root;     /* WIRE_ALL: none */
 	uint8_t unused;
-	uint64_t count; /* elements, as called */
+	uint64_t count;        /* elements, as called */
+	struct wire_call call; /* as called; its rank is 0 */
 };
 
-_Static_assert(sizeof(struct direct_head) == 24, "no holes");
+_Static_assert(sizeof(struct direct_head) == 48, "no holes");
 
 struct direct_call {
 	struct direct_call *next;
@@ -71,8 +72,9 @@ struct direct_call {
 struct direct {
 	unsigned rank, size;
 	uint32_t payload;
-	uint32_t posted; /* calls made here, ever */
-	uint32_t around; /* calls around the ring made here, ever */
+	uint32_t posted;              /* calls made here, ever */
+	uint32_t around;              /* calls around the ring made here, ever */
+	struct wire_call last_around; /* the last one of them */
 	struct direct_call *first, **end;
 	struct message_queue early[WIRE_CHILDREN_MAX]; /* of calls that this rank has not made */
 };
@@ -91,8 +93,8 @@ void direct_cut(const struct round_spec *whole, unsigned size, uint32_t payload,
 
 /* Takes the call over. TRIB_ERR_MISMATCH: another rank has called something else. */
 trib_status direct_post(struct direct *direct, struct direct_call *call);
-/* A call goes around the ring. The same error. */
-trib_status direct_pass(struct direct *direct);
+/* This call goes around the ring. The same error. */
+trib_status direct_pass(struct direct *direct, const struct wire_call *call);
 
 /* The next call whose messages may be written; NULL: none. The sums of DIRECT_BACK have to be known
  * first. */

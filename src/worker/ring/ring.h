@@ -41,7 +41,7 @@ enum ring_phase {
 	RING_RESULT,     /* fragments, final */
 	RING_STATE,      /* how many rounds each rank has posted, and what the sender waits for; it
 	                    comes back to its sender */
-	RING_ABORT,      /* a rank has failed: transport/ring_thread.c */
+	RING_ABORT,      /* a rank has failed: ranks/ring_thread.c */
 };
 
 /* The head of a message, little-endian. The payloads of its fragments follow. */

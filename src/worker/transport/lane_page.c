@@ -50,7 +50,7 @@ void lane_page_close(struct trib_comm *comm)
 
 static enum path_state lane_state(const struct lane *lane, uint64_t now, double loss)
 {
-	if (lane_moves_is_silent(lane, now) || lane_moves_is_lost(lane))
+	if (lane_paths_is_silent(lane, now) || lane_paths_is_lost(lane))
 		return PATH_DEAD;
 	return loss >= MONITOR_HEAVY_LOSS ? PATH_CONGESTED : PATH_GOOD;
 }

@@ -22,17 +22,17 @@ void lane_paths_find(struct trib_comm *comm);
 /* Chooses the lane's path, and where it sends from. False: the kernel chooses. */
 bool lane_paths_from(struct lane *lane, struct udp_address *from);
 
-/* lane_moves.c, for the thread that drives the lane: the lane begins. */
-void lane_moves_start(struct lane *lane, uint64_t now);
+/* The lane begins. This and the following are for the thread that drives the lane. */
+void lane_paths_start(struct lane *lane, uint64_t now);
 /*
  * Does the lane leave its path? True: it has another one now, and must report to the aggregator.
  */
-bool lane_moves_check(struct lane *lane, uint64_t now);
+bool lane_paths_check(struct lane *lane, uint64_t now);
 /* Has the aggregator been silent for so long that the path may be cut? */
-bool lane_moves_is_silent(const struct lane *lane, uint64_t now);
+bool lane_paths_is_silent(const struct lane *lane, uint64_t now);
 /* Has the lane left a path, and not heard the aggregator since? */
-bool lane_moves_is_lost(const struct lane *lane);
+bool lane_paths_is_lost(const struct lane *lane);
 /* Closes the sockets of paths that the lane has left. */
-void lane_moves_forget(struct lane *lane);
+void lane_paths_forget(struct lane *lane);
 
 #endif

@@ -333,7 +333,7 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 static void ask_who_is_missing(struct lane *lane, uint64_t now)
 {
 	struct lane_slots *slots = lane->slots;
-	bool moved = lane_moves_check(lane, now); /* the aggregator has to learn our address */
+	bool moved = lane_paths_check(lane, now); /* the aggregator has to learn our address */
 	bool probes = lane->closed.since && lane->closed.probed_at == now;
 
 	if (!moved && !probes &&

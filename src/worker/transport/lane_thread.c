@@ -185,7 +185,7 @@ static void *lane_main(void *argument)
 			lane_finish_held(lane, now);
 		lane_forget_kept(lane);
 		lane_check_silence(lane, now);
-		if (lane_moves_check(lane, now))
+		if (lane_paths_check(lane, now))
 			lane->spoke_at = 0; /* a report tells the aggregator our address */
 		lane_page_show(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
@@ -237,7 +237,7 @@ trib_status lane_start(struct lane *lane)
 	pacer_start(&lane->pacer, (uint64_t)(set_rate(comm, set) * share),
 	            (uint64_t)lane->trunk->welcome.rate * LANE_RATE_UNIT, clock_now());
 	lane->stream.want = pacer_want(&lane->pacer, share, LANE_RATE_UNIT);
-	lane_moves_start(lane, clock_now());
+	lane_paths_start(lane, clock_now());
 	pacing_start(lane);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",

@@ -60,7 +60,7 @@ static void udp_lane_close(struct lane *lane)
 	udp_rx_free(lane->rx);
 	udp_rx_free(lane->group_rx);
 	udp_tx_free(lane->tx);
-	lane_moves_forget(lane);
+	lane_paths_forget(lane);
 }
 
 /* The new socket gets the number of the old one, so that the lane does not notice. */

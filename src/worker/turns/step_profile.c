@@ -7,6 +7,9 @@
 #define RATIO_LEAST 1.1         /* least gain that is believed */
 #define STRIPES_COST 1.2        /* own trees: smaller parts, more packets and waits */
 #define LATENCY_NS 100000.0
+#define MEAN_STEPS 4u  /* steps in the mean: some, as steps vary; few, as they also change */
+#define PACE_LEAST 0.5 /* a step that differs by more is not another one at another pace */
+#define PACE_MOST 2.0
 
 static bool is_like(const struct profile_step *a, const struct profile_step *b)
 {
@@ -18,12 +21,37 @@ static bool is_like(const struct profile_step *a, const struct profile_step *b)
 	return true;
 }
 
+/* Moves a mean towards a new value. `n`: how much the value counts, as 1 / n. */
+static void mean_move(uint64_t *mean, uint64_t value, unsigned n)
+{
+	if (value >= *mean)
+		*mean += (value - *mean) / n;
+	else
+		*mean -= (*mean - value) / n;
+}
+
+/* The step is over. */
+static void mean_update(struct step_profile *profile)
+{
+	struct profile_step *mean = &profile->mean;
+
+	if (!is_like(&profile->now, mean)) {
+		*mean = profile->now;
+		profile->alike = 1;
+		return;
+	}
+	/* The first of them does not count: first steps differ from the others. */
+	mean_move(&mean->compute, profile->now.compute, profile->alike);
+	for (unsigned i = 0; i < mean->n; i++)
+		mean_move(&mean->ops[i].start, profile->now.ops[i].start, profile->alike);
+	if (profile->alike < MEAN_STEPS)
+		profile->alike++;
+}
+
 static void begin_step(struct step_profile *profile, uint64_t number, uint64_t now)
 {
-	if (profile->now.n) {
-		profile->known = is_like(&profile->now, &profile->last);
-		profile->last = profile->now;
-	}
+	if (profile->now.n)
+		mean_update(profile);
 	profile->now.n = 0;
 	profile->now.compute = 0;
 	profile->base = number;
@@ -89,17 +117,30 @@ double step_profile_bytes_in(const struct step_profile *profile, bool shared, do
 	return each > 0 ? ns / each : 0;
 }
 
+/* How long the present step takes, of the mean: as its newest request shows. */
+static double pace(const struct step_profile *profile)
+{
+	const struct profile_step *now = &profile->now, *mean = &profile->mean;
+	unsigned at = now->n - 1;
+	double is;
+
+	if (!now->n || now->n > mean->n || !mean->ops[at].start)
+		return 1;
+	is = (double)now->ops[at].start / (double)mean->ops[at].start;
+	return is < PACE_LEAST ? PACE_LEAST : is > PACE_MOST ? PACE_MOST : is;
+}
+
 void step_profile_tell(const struct step_profile *profile, int ranks, uint64_t next, bool idle,
                        uint64_t now, struct wire_turn *out, struct wire_turn_op *ops)
 {
-	double plain = rate(profile, 0), fast = rate(profile, 1), ring;
+	double plain = rate(profile, 0), fast = rate(profile, 1), ring, each;
 	bool over = idle && profile->waited && profile->ended_at > profile->began_at;
 	uint64_t began = over ? profile->ended_at : profile->began_at;
 
 	out->ops = 0;
 	out->base = over ? next : profile->base;
 	out->age_us = began && now > began ? to_us((double)(now - began)) : 0;
-	if (!profile->known || !(plain > 0 || fast > 0))
+	if (profile->alike < 2 || !(plain > 0 || fast > 0))
 		return;
 	if (!(plain > 0))
 		plain = fast * RATIO_FEW;
@@ -113,13 +154,14 @@ void step_profile_tell(const struct step_profile *profile, int ranks, uint64_t n
 		fast = plain / (ring * STRIPES_COST);
 	else if (fast > plain / RATIO_LEAST)
 		fast = plain / RATIO_LEAST;
-	out->ops = (uint16_t)profile->last.n;
-	out->compute_us = to_us((double)profile->last.compute);
-	for (unsigned i = 0; i < profile->last.n; i++) {
-		const struct profile_op *op = &profile->last.ops[i];
+	each = over ? 1 : pace(profile);
+	out->ops = (uint16_t)profile->mean.n;
+	out->compute_us = to_us((double)profile->mean.compute * each);
+	for (unsigned i = 0; i < profile->mean.n; i++) {
+		const struct profile_op *op = &profile->mean.ops[i];
 
 		ops[i] = (struct wire_turn_op){
-			.start_us = to_us((double)op->start),
+			.start_us = to_us((double)op->start * each),
 			.plain_us = to_us(LATENCY_NS + (double)op->bytes * plain),
 			.fast_us = to_us(LATENCY_NS + (double)op->bytes * fast),
 		};

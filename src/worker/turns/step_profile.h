@@ -6,6 +6,9 @@
  * A step is all that is posted from one wait to the next. It begins when the previous wait has
  * ended. The first steps differ from the others, so the profile is known when two steps with the
  * same requests have followed each other.
+ *
+ * Steps vary. What is told of a step is therefore the mean of the last ones, at the pace of the
+ * present step: if its newest request was posted early, all that follows is expected early too.
  */
 #ifndef TRIB_WORKER_TURNS_STEP_PROFILE_H
 #define TRIB_WORKER_TURNS_STEP_PROFILE_H
@@ -30,8 +33,8 @@ struct step_profile {
 	uint64_t began_at; /* when the step began; 0: none has */
 	uint64_t ended_at; /* when the last wait ended */
 	bool waited;       /* the program has waited for a request of this step */
-	bool known;        /* the last two steps had the same requests */
-	struct profile_step now, last;
+	unsigned alike;    /* steps up to the last one that had the same requests */
+	struct profile_step now, mean;
 	/* Time and bytes of recent requests, fading; [0] own trees, [1] shared star. */
 	double ns[2], bytes[2];
 	bool sure[2]; /* measured by requests that followed others at once */

@@ -547,7 +547,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (header->comm < XDP_COMMS)
 		call_engine(ctx, slot);
 	header = frame_header(ctx, &frame);
-	if (!header || header->comm >= XDP_COMMS || !is_sound(header) ||
+	if (!header || header->comm >= XDP_COMMS || !is_sound(header) || !is_rank(header->to) ||
 	    frame.bytes > settings.payload || !find_cell(header, &place, slot, &index))
 		return XDP_PASS;
 	return add_data(ctx, &frame, &place, slot, index, again);

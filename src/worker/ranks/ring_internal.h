@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ring's thread in two files: ring_messages.c moves messages, ring_thread.c is the loop. */
-#ifndef TRIB_WORKER_TRANSPORT_RING_INTERNAL_H
-#define TRIB_WORKER_TRANSPORT_RING_INTERNAL_H
+#ifndef TRIB_WORKER_RANKS_RING_INTERNAL_H
+#define TRIB_WORKER_RANKS_RING_INTERNAL_H
 
 #include "path/channel/channel_io.h"
 #include "worker/comm/comm.h"
 #include "worker/ring/message_queue.h"
 #include "worker/ring/ring.h"
-#include "worker/transport/direct_io.h"
+#include "worker/ranks/direct_io.h"
 
 #define RING_CREDIT 32u     /* messages that the previous rank may send ahead */
 #define RING_START_BELOW 8u /* messages on their way to the next rank */

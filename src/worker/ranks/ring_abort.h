@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ring_abort: a rank that fails tells other ranks why, around the ring and directly. */
-#ifndef TRIB_WORKER_TRANSPORT_RING_ABORT_H
-#define TRIB_WORKER_TRANSPORT_RING_ABORT_H
+#ifndef TRIB_WORKER_RANKS_RING_ABORT_H
+#define TRIB_WORKER_RANKS_RING_ABORT_H
 
 #include "worker/comm/comm.h"
 #include "worker/ring/message_queue.h"

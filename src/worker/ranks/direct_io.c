@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/transport/direct_io.h"
-#include "worker/transport/ring_abort.h"
+#include "worker/ranks/direct_io.h"
+#include "worker/ranks/ring_abort.h"
 
 #include "base/clock.h"
+#include "base/wait_choice.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #define CREDIT 32u            /* messages that a rank may send ahead */
 #define OPENING_NS 1000000ull /* 1 ms: the longest sleep while sockets are still opened */
+#define POLL_NS 1000000ull    /* 1 ms: who waits longer sleeps */
 #define LAZY_NS 1000000ull /* 1 ms after a thread has waited: until then it may soon wait again */
+
+#define LAZIEST_NS 8000000ull /* 8 ms: until the ring's thread looks again, at most */
 
 struct direct_peer {
 	struct direct_io *io;
@@ -22,8 +27,10 @@ struct direct_peer {
 
 struct direct_io {
 	struct trib_comm *comm;
+	uint64_t lazy;          /* ns until the ring's thread looks again whether a thread waits */
 	pthread_mutex_t driver; /* held by the thread that receives */
 	_Atomic uint64_t driven_at;
+	struct wait_choice waiting;    /* under `driver` */
 	struct pollfd fds[DIRECT_FDS]; /* under `driver` */
 	pthread_mutex_t lock;          /* for all below; `driver` is taken first */
 	struct direct direct;
@@ -195,21 +202,26 @@ static uint64_t next_wait(struct direct_io *io, uint64_t now)
 	return least;
 }
 
-/* Waits for packets until `deadline`, and takes them. */
-static void step(struct direct_io *io, uint64_t now, uint64_t deadline)
+/* Waits for packets until `deadline`. False: none has come. */
+static bool wait_for_packets(struct direct_io *io, uint64_t now, uint64_t deadline)
 {
 	struct timespec span;
 	uint64_t wait;
-	unsigned n, at = 0;
-	bool any;
+	unsigned n;
 
 	pthread_mutex_lock(&io->lock);
 	n = collect_fds(io);
 	wait = deadline > now ? next_wait(io, now) : 0;
 	pthread_mutex_unlock(&io->lock);
 	span = clock_span(wait < deadline - now ? wait : deadline - now);
-	any = ppoll(io->fds, n, &span, NULL) > 0;
-	now = clock_now();
+	return ppoll(io->fds, n, &span, NULL) > 0;
+}
+
+/* Takes the packets that have come, if any have, and sends what is due. */
+static void step(struct direct_io *io, bool any)
+{
+	unsigned at = 0;
+
 	pthread_mutex_lock(&io->lock);
 	for (unsigned r = 0; any && r < size_of(io); r++) {
 		struct direct_peer *peer = &io->peers[r];
@@ -219,7 +231,7 @@ static void step(struct direct_io *io, uint64_t now, uint64_t deadline)
 		at += peer->n_fds;
 	}
 	advance(io);
-	push_all(io, now);
+	push_all(io, clock_now());
 	check_ranks(io);
 	atomic_store_explicit(&io->comm->ring_mail->direct_waiting, direct_missing(&io->direct),
 	                      memory_order_relaxed);
@@ -233,15 +245,35 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 	       atomic_load_explicit(&comm->stop_ring, memory_order_acquire);
 }
 
+static void yield(struct wait_choice *choice)
+{
+	uint64_t before = clock_now();
+
+	sched_yield();
+	wait_choice_yielded(choice, clock_now() - before);
+}
+
 void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
 {
 	struct direct_io *io = comm->direct;
-	uint64_t now;
+	uint64_t now, came_at;
 
 	pthread_mutex_lock(&io->driver);
-	while (!is_over(comm, request) && (now = clock_now()) < deadline)
-		step(io, now, deadline);
-	atomic_store(&io->driven_at, clock_now());
+	now = came_at = clock_now();
+	wait_choice_begin(&io->waiting, now - atomic_load(&io->driven_at));
+	while (!is_over(comm, request) && now < deadline) {
+		bool polls = io->waiting.way == WAIT_POLL && now < came_at + POLL_NS;
+		bool any = wait_for_packets(io, now, polls ? now : deadline);
+
+		if (any || !polls)
+			step(io, any);
+		else
+			yield(&io->waiting);
+		now = clock_now();
+		came_at = any ? now : came_at;
+	}
+	wait_choice_waited(&io->waiting);
+	atomic_store(&io->driven_at, now);
 	pthread_mutex_unlock(&io->driver);
 }
 
@@ -252,7 +284,7 @@ void direct_poll(struct trib_comm *comm)
 
 	if (pthread_mutex_trylock(&io->driver))
 		return;
-	step(io, now, now);
+	step(io, wait_for_packets(io, now, now));
 	pthread_mutex_unlock(&io->driver);
 }
 
@@ -279,12 +311,12 @@ void direct_start(struct trib_comm *comm, struct direct_call *first, struct dire
 	pthread_mutex_unlock(&io->lock);
 }
 
-void direct_note_ring(struct trib_comm *comm)
+void direct_note_ring(struct trib_comm *comm, const struct wire_call *call)
 {
 	struct direct_io *io = comm->direct;
 
 	pthread_mutex_lock(&io->lock);
-	if (direct_pass(&io->direct) != TRIB_OK)
+	if (direct_pass(&io->direct, call) != TRIB_OK)
 		comm_fail(comm, TRIB_ERR_MISMATCH, "%s", trib_last_error());
 	pthread_mutex_unlock(&io->lock);
 }
@@ -316,6 +348,7 @@ struct direct_io *direct_new(struct trib_comm *comm)
 	if (!io)
 		return NULL;
 	io->comm = comm;
+	io->lazy = LAZY_NS;
 	pthread_mutex_init(&io->driver, NULL);
 	pthread_mutex_init(&io->lock, NULL);
 	direct_init(&io->direct, (unsigned)comm->config.rank, (unsigned)comm->config.size,
@@ -396,9 +429,12 @@ uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, uns
 	*n = 0;
 	if (now < free_at)
 		return free_at - now;
-	if (pthread_mutex_trylock(&io->driver))
-		return LAZY_NS;
-	step(io, now, now);
+	if (pthread_mutex_trylock(&io->driver)) {
+		io->lazy = io->lazy < LAZIEST_NS ? 2 * io->lazy : LAZIEST_NS;
+		return io->lazy;
+	}
+	io->lazy = LAZY_NS;
+	step(io, wait_for_packets(io, now, now));
 	pthread_mutex_lock(&io->lock);
 	*n = collect_fds(io);
 	memcpy(fds, io->fds, *n * sizeof(*fds));

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring's thread: it takes rounds from the ring's mailbox, and moves messages between the ring
- * (ring/ring.h) and two channels (path/channel): one from the previous rank, one to the next.
+ * ranks: the channels (path/channel) between the ranks of a communicator. The room owns the ring's
+ * thread and the channels of direct calls (direct_io.h). It must not touch lanes, trees, and the
+ * rooms above: requests, failover, api.
+ *
+ * The ring's thread takes rounds from the ring's mailbox, and moves messages between the ring
+ * (ring/ring.h) and two channels: one from the previous rank, one to the next.
  */
-#ifndef TRIB_WORKER_TRANSPORT_RING_THREAD_H
-#define TRIB_WORKER_TRANSPORT_RING_THREAD_H
+#ifndef TRIB_WORKER_RANKS_RING_THREAD_H
+#define TRIB_WORKER_RANKS_RING_THREAD_H
 
 #include "worker/comm/comm.h"
 

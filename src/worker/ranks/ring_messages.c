@@ -6,8 +6,8 @@
  * messages as long as fewer than TAKE_BELOW wait to leave, and starts some only below
  * RING_START_BELOW, so there is always a rank that still takes some.
  */
-#include "worker/transport/ring_internal.h"
-#include "worker/transport/ring_abort.h"
+#include "worker/ranks/ring_internal.h"
+#include "worker/ranks/ring_abort.h"
 
 #include "base/clock.h"
 

@@ -4,8 +4,8 @@
  * that waits for a request drives them: it sends, receives and sums itself. While no thread waits,
  * the ring's thread does it.
  */
-#ifndef TRIB_WORKER_TRANSPORT_DIRECT_IO_H
-#define TRIB_WORKER_TRANSPORT_DIRECT_IO_H
+#ifndef TRIB_WORKER_RANKS_DIRECT_IO_H
+#define TRIB_WORKER_RANKS_DIRECT_IO_H
 
 #include "path/channel/channel_io.h"
 #include "worker/comm/comm.h"
@@ -20,7 +20,7 @@ struct direct_io;
 /* The calls begin, and their messages leave. Takes them over. The caller holds `posting`. */
 void direct_start(struct trib_comm *comm, struct direct_call *first, struct direct_call *second);
 /* A request goes around the ring. The caller holds `posting`. */
-void direct_note_ring(struct trib_comm *comm);
+void direct_note_ring(struct trib_comm *comm, const struct wire_call *call);
 /* Until the request has ended, or cannot end any more. */
 void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline);
 /* Takes what has come, if no other thread does. */

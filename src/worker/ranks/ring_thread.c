@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of the ring's thread, and its life. */
-#include "worker/transport/ring_thread.h"
-#include "worker/transport/ring_internal.h"
+#include "worker/ranks/ring_thread.h"
+#include "worker/ranks/ring_internal.h"
 
 #include "base/clock.h"
 #include "base/cores.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/transport/ring_abort.h"
+#include "worker/ranks/ring_abort.h"
 
 #include <stdio.h>
 #include <string.h>
