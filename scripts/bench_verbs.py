@@ -128,10 +128,12 @@ def case_chunk(options):
 
 
 class Background(threading.Thread):
-    """UDP of a constant rate on one path."""
+    """UDP of a constant rate on one path. `sent`: bytes, with their headers."""
+    FRAME = 4096 + 42
+
     def __init__(self, number, mbit):
         super().__init__(daemon=True)
-        self.number, self.gap, self.ended = number, 4096 * 8 / (mbit * 1e6), threading.Event()
+        self.number, self.gap, self.sent, self.ended = number, self.FRAME * 8 / (mbit * 1e6), 0, threading.Event()
 
     def run(self):
         sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -141,6 +143,7 @@ class Background(threading.Thread):
         due, data = time.monotonic(), bytes(4096)
         while not self.ended.is_set():
             sender.sendto(data, (B[self.number], 9))
+            self.sent += self.FRAME
             due = max(due + self.gap, time.monotonic() - 0.1)
             time.sleep(max(0, due - time.monotonic()))
 
@@ -150,19 +153,14 @@ def case_load(options):
     senders = [Background(number, load * RATE) for number, load in enumerate(loads) if load]
     for sender in senders:
         sender.start()
-    start, time_start = crossed(), time.monotonic()
-    time.sleep(3)
-    seconds = time.monotonic() - time_start
-    background = [(now - then) * 8 / seconds / 1e6 for then, now in zip(start, crossed())]
-    before, time_start = crossed(), time.monotonic()
+    before = crossed()
     with transfer("ib_write_bw", int(RATE * 2.5e6 / 8 * options.seconds / MESSAGE), options.library) as client:
         text = client.stdout.read()
-    seconds = time.monotonic() - time_start
-    after = crossed()
+    each = [now - then for then, now in zip(before, crossed())]
     for sender in senders:
         sender.ended.set()
-    each = [(b - a) * 8 / 1e6 - load * seconds for a, b, load in zip(before, after, background)]
-    return {"rate": RATE, "background": loads, "measured": background, "mbit": float(figures(text)[3]) * MESSAGE * 8 / 1e6,
+        each[sender.number] -= sender.sent
+    return {"rate": RATE, "background": loads, "mbit": float(figures(text)[3]) * MESSAGE * 8 / 1e6,
             "shares": [n / sum(each) for n in each]}
 
 
@@ -194,7 +192,7 @@ def case_appear(options):
     samples = timeline(options, 2 * seconds, [(seconds, ("restore", 4))])
     path("restore", 4)
     used = next((row[0] for row in samples if row[0] > seconds and row[4] > RATE / 2), None)
-    return {"before": between(samples, 2, seconds), "after": between(samples, seconds + 3, 2 * seconds),
+    return {"before": between(samples, 2, seconds), "after": between(samples, (used or seconds) + 1, samples[-1][0]),
             "seconds_until_used": used - seconds if used else None}
 
 

@@ -393,6 +393,8 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 			*timeout = TICK_MS;
 			cq_progress(link->send_cq);
 		}
+		if (link->late)
+			cq_take_late(link);
 		for (unsigned i = 0; link->mode != LINK_PLAIN && i < link->own.n_paths; i++)
 			if (n < SOCKETS_POLLED)
 				fds[n++] =

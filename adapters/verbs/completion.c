@@ -113,3 +113,16 @@ void cq_progress(struct shared_cq *cq)
 		;
 	pthread_mutex_unlock(&cq->lock);
 }
+
+void cq_take_late(struct link_qp *link)
+{
+	struct ibv_wc wc;
+
+	pthread_mutex_lock(&link->send_cq->lock);
+	pthread_mutex_lock(&link->lock);
+	while (send_take_done(link, &wc))
+		push(link->send_cq, &wc);
+	link->late = false;
+	pthread_mutex_unlock(&link->lock);
+	pthread_mutex_unlock(&link->send_cq->lock);
+}

@@ -83,6 +83,19 @@ static int hooked_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ib
 	return error;
 }
 
+static int hooked_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct link_qp *link = table_find_qp(qp);
+	int error;
+
+	if (!link || qp->state != IBV_QPS_RTS)
+		return real.bind_mw(qp, mw, bind);
+	pthread_mutex_lock(&link->lock);
+	error = send_bind(link, mw, bind);
+	pthread_mutex_unlock(&link->lock);
+	return error;
+}
+
 static void adopt(struct ibv_qp *qp, const struct ibv_qp_cap *cap, bool signal_all)
 {
 	if (!qp)
@@ -120,7 +133,9 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	real.post_send = context->ops.post_send;
 	real.post_recv = context->ops.post_recv;
 	real.poll_cq = context->ops.poll_cq;
+	real.bind_mw = context->ops.bind_mw;
 	context->ops.post_send = hooked_post_send;
+	context->ops.bind_mw = hooked_bind_mw;
 	context->ops.post_recv = hooked_post_recv;
 	context->ops.poll_cq = cq_poll;
 	extended = verbs_get_ctx_op(context, create_qp_ex);

@@ -73,6 +73,15 @@ static void keep(const struct link_qp *link, struct posted_send *send, const str
 	}
 }
 
+/* Posts what can be posted now. An error: the driver refused this request, and it is forgotten. */
+static int start_one(struct link_qp *link, uint64_t number, const struct ibv_send_wr *wr)
+{
+	keep(link, send_of(link, number), wr);
+	link->refused = 0;
+	send_pump(link);
+	return link->splitter.posted == number ? link->refused : 0;
+}
+
 int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	int error = 0;
@@ -88,9 +97,31 @@ int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr *
 		         !splitter_post(&link->splitter, &request))
 			error = ENOMEM;
 		else
-			keep(link, send_of(link, number), wr);
+			error = start_one(link, number, wr);
 	}
-	send_pump(link);
+	return error;
+}
+
+int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
+{
+	struct split_request request = { .op = SPLIT_OTHER };
+	uint64_t number = link->splitter.posted;
+	struct ibv_mw_bind copy = *bind;
+	int error;
+
+	/* It cannot wait behind others: the driver posts it itself. */
+	if (splitter_has_more(&link->splitter) || number - link->splitter.head >= link->send_max ||
+	    !splitter_post(&link->splitter, &request))
+		return ENOMEM;
+	send_of(link, number)->wr = (struct ibv_send_wr){ .wr_id = bind->wr_id,
+		                                          .opcode = IBV_WR_BIND_MW,
+		                                          .send_flags = bind->send_flags };
+	splitter_next(&link->splitter, clock_now());
+	copy.wr_id = (uint64_t)ID_WHOLE << ID_KIND_SHIFT | (number & ID_VALUE);
+	copy.send_flags |= IBV_SEND_SIGNALED;
+	error = real.bind_mw(link->qp, mw, &copy);
+	if (error)
+		splitter_take_back(&link->splitter, number);
 	return error;
 }
 
@@ -198,6 +229,19 @@ static int post_own(struct link_qp *link, const struct split_action *action)
 	return real.post_send(link->qp, &wr, &bad);
 }
 
+/* If the request was posted long ago, its error is a completion. */
+static void own_posted(struct link_qp *link, uint64_t request, int error)
+{
+	if (!error)
+		return;
+	link->refused = error;
+	if (splitter_take_back(&link->splitter, request))
+		return;
+	splitter_whole_done(&link->splitter, request, IBV_WC_LOC_QP_OP_ERR);
+	link->late = true;
+	agreement_wake();
+}
+
 void send_pump(struct link_qp *link)
 {
 	for (;;) {
@@ -215,9 +259,7 @@ void send_pump(struct link_qp *link)
 			error = post_note(link, &action);
 			break;
 		default:
-			if (post_own(link, &action))
-				splitter_whole_done(&link->splitter, action.request,
-				                    IBV_WC_LOC_QP_OP_ERR);
+			own_posted(link, action.request, post_own(link, &action));
 			break;
 		}
 		if (error) {

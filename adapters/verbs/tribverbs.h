@@ -83,6 +83,9 @@ struct link_qp {
 	struct posted_send *sends; /* ring like the splitter's */
 	uint32_t *keys;            /* of the receives that SENDs go to; a ring like that of notes */
 
+	int refused; /* errno of the last request that the driver did not take */
+	bool late;   /* a request is done without a completion of a QP */
+
 	struct posted_receive *receives; /* ring */
 	uint32_t receive_ring;           /* its places; a power of 2 */
 	uint64_t receive_posted, receive_done, advertised;
@@ -123,6 +126,7 @@ struct real_verbs {
 	int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
 	int (*post_recv)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **);
 	int (*poll_cq)(struct ibv_cq *, int, struct ibv_wc *);
+	int (*bind_mw)(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 };
 
@@ -171,6 +175,8 @@ void link_path_failed(struct link_qp *link, unsigned path, enum ibv_wc_status st
 
 /* send_queue.c: with the link's lock. */
 int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Binds a memory window, which drivers post by themselves. */
+int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
 /* Posts what the splitter has to post. */
 void send_pump(struct link_qp *link);
 /* A completion of a request in the send queue of the own QP or a hidden one. */
@@ -192,6 +198,8 @@ void receive_advertise_again(struct link_qp *link);
 int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 /* The library's thread: takes what the application does not take. */
 void cq_progress(struct shared_cq *cq);
+/* Hands over what is done without a completion of a QP. */
+void cq_take_late(struct link_qp *link);
 
 /* agreement.c: the library's thread, and datagrams about paths. */
 /* A socket at an address of the QP. Negative: errno. */

@@ -378,6 +378,30 @@ static void large_requests_wait_for_the_agreement(void **state)
 	assert_int_equal(bed.own.n, 3);
 }
 
+static void a_request_is_taken_back(void **state)
+{
+	static struct bed bed;
+	struct split_request send = { .op = SPLIT_SEND, .consumes = true, .length = 10 };
+	struct split_action action;
+
+	(void)state;
+	bed_init(&bed, 1);
+	one(&bed, SPLIT_WRITE, 100);
+	pump(&bed);
+	for (unsigned i = 0; i < 2; i++) { /* the second has the same numbers */
+		assert_true(splitter_post(&bed.s, &send));
+		action = splitter_next(&bed.s, bed.now);
+		assert_int_equal(action.kind, SPLIT_POST_WHOLE);
+		assert_int_equal(action.request, 1);
+		assert_int_equal(action.receive, 0);
+		assert_false(splitter_take_back(&bed.s, 0));
+		assert_true(splitter_take_back(&bed.s, 1));
+	}
+	answer(&bed, &bed.own, false);
+	take_done(&bed);
+	assert_false(splitter_is_busy(&bed.s));
+}
+
 static void a_full_queue_says_so(void **state)
 {
 	static struct bed bed;
@@ -397,6 +421,7 @@ int main(void)
 		cmocka_unit_test(large_requests_use_all_paths),
 		cmocka_unit_test(a_wrong_request_fails_alone),
 		cmocka_unit_test(large_requests_wait_for_the_agreement),
+		cmocka_unit_test(a_request_is_taken_back),
 		cmocka_unit_test(a_full_queue_says_so),
 	};
 

@@ -44,6 +44,17 @@ bool splitter_post(struct splitter *s, const struct split_request *request)
 	return true;
 }
 
+bool splitter_take_back(struct splitter *s, uint64_t request)
+{
+	if (request + 1 != s->posted || split_entry_of(s, request)->split)
+		return false;
+	s->posted = request;
+	s->receives -= split_entry_of(s, request)->request.consumes;
+	s->cut = s->cut < request ? s->cut : request;
+	s->whole = s->whole < request ? s->whole : request;
+	return true;
+}
+
 /* ---- cutting ---- */
 
 static unsigned paths_up(const struct splitter *s)

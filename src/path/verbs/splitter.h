@@ -141,6 +141,9 @@ void splitter_agree(struct splitter *s, unsigned paths, unsigned own, uint32_t n
 
 /* False: the queue is full. */
 bool splitter_post(struct splitter *s, const struct split_request *request);
+/* The newest request could not be posted on the own QP: it is forgotten. False: it is not the
+ * newest. */
+bool splitter_take_back(struct splitter *s, uint64_t request);
 /* What to post next. The caller asks until the answer is SPLIT_NOTHING, after every event. */
 struct split_action splitter_next(struct splitter *s, uint64_t now);
 
