@@ -81,12 +81,12 @@ check "... and tells it still" grep -q 'different values of TRIB_WIRE (32: ranks
 rm "$work/hold"
 wait "$launcher"
 check "... sums of large vectors fail, and ranks are named: $(grep -om 1 "ranks called.*" "$out")" \
-	grep -q 'ranks called different collectives: rank .*(host .* where rank .*different values of TRIB_WIRE' "$out"
+	grep -q 'ranks called different collectives: rank .*(host .* called allreduce.* bits (TRIB_WIRE)' "$out"
 
 # A worker that shows a cookie of another job is not let in by the aggregators either.
 TRIB_AGGREGATOR=127.0.0.1:$one TRIB_JOB=1 TRIB_COOKIE=0000000000001234 TRIB_TIMEOUT=1 TRIB_RANK=0 TRIB_SIZE=2 \
 	timeout 10 "$worker" --rounds 1 >"$out" 2>&1
-check "an aggregator keeps out who has no job's cookie" grep -q 'no answer from the aggregator' "$out"
+check "an aggregator keeps out who has no job's cookie" grep -q 'refused rank .*wrong cookie' "$out"
 
 # long_job ROUNDS [OPTION]...: three ranks, until they are in the middle of it; then do something, then see_right.
 long_job() {

@@ -219,10 +219,11 @@ static trib_status give_up(const struct join_attempt *attempt)
 		                   address, attempt->seconds,
 		                   strerror(attempt->lane->connect_error));
 	if (!attempt->heard && attempt->refused)
-		return status_fail(TRIB_ERR_AGGREGATOR,
-		                   "nothing listens at %s: its port has been closed for %.1f s; "
-		                   "start tribd there, or correct TRIB_AGGREGATOR",
-		                   address, attempt->seconds);
+		return status_fail(
+			TRIB_ERR_AGGREGATOR,
+			"there is no aggregator at %s: its port has been closed for %.1f s; "
+			"start tribd there, or correct TRIB_AGGREGATOR",
+			address, attempt->seconds);
 	if (!attempt->heard)
 		return status_fail(
 			TRIB_ERR_AGGREGATOR,
@@ -303,9 +304,10 @@ static void check_closed(struct join_attempt *attempt)
 
 	if (attempt->refused && !attempt->told_closed) {
 		attempt->told_closed = true;
-		log_notice("nothing listens at %s yet: its port is closed; waiting up to %.1f s "
-		           "for an aggregator",
-		           trunk_name(attempt->trunk, address, sizeof(address)), attempt->seconds);
+		log_notice(
+			"there is no aggregator at %s yet: its port is closed; waiting up to %.1f "
+			"s for it",
+			trunk_name(attempt->trunk, address, sizeof(address)), attempt->seconds);
 	}
 	if (attempt->comm->config.controller.length && attempt->refused >= REFUSED_MAX &&
 	    attempt->status == TRIB_OK)
