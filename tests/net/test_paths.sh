@@ -79,4 +79,17 @@ for spine in 1 2 3 4; do
 done
 check "the benchmark ends when it is told" end_bench
 check "every byte is right" right
+
+# --- a path is cut by the benchmark itself, beside short flows
+check "a timeline with events and mice" "$trib" bench path --net "$name" --paths 4 --transport ours --size 64K --check \
+	--warm 0.1 --seconds 1 --timeline --events 0.4:cut=2 --mice 4K --json "$work/timeline.json"
+check "... has points and short flows" python3 - "$work/timeline.json" <<'END'
+import json, sys
+result = json.load(open(sys.argv[1]))
+points = result["timeline"]
+assert 5 <= len(points) <= 40 and any(point["gbps"] > 0 for point in points), points
+assert result["rows"][0]["mice_s"] > 0 and result["rows"][0]["mice_p99_s"] >= result["rows"][0]["mice_s"]
+END
+"$trib" bench path --net "$name" --events 1:break=2 >"$work/refused" 2>&1
+check "wrong events are refused" grep -q -e "--events: expected" "$work/refused"
 done_checking
