@@ -42,13 +42,20 @@ OWN_CODE = {
                "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
                "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
     "path": ("src/path/balance/", "src/path/channel/", "src/path/virtual/", "src/bench/path/", "src/worker/ring/",
-             "src/worker/transport/ring_"),
+             "src/worker/ranks/"),
     "verbs": ("src/path/verbs/", "adapters/verbs/"),
 }
 
 
+# All the code that sections of these first words use.
+WHOLE_CODE = {"sim": ("src/sim/", "src/cli/sim/", "src/plan/", "src/base/")}
+
+
 def uses(name, path):
     """Whether figures of the section `name` depend on that file."""
+    whole = WHOLE_CODE.get(name.split("-")[0])
+    if whole:
+        return path.startswith(whole)
     return all(word in name.split("-") or not path.startswith(paths) for word, paths in OWN_CODE.items())
 
 
