@@ -38,7 +38,6 @@ static void sound_check(const struct wire_header *packet, size_t bytes)
 		demand(packet->child < WIRE_CHILDREN_MAX || packet->type == WIRE_RESULT);
 		demand(packet->op < WIRE_OPS_END);
 		demand(packet->from < WIRE_CHILDREN_MAX || packet->from == WIRE_ALL);
-		demand(packet->to < WIRE_CHILDREN_MAX || packet->to == WIRE_ALL);
 		return;
 	}
 	demand(bytes >= WIRE_CONTROL);

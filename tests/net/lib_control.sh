@@ -13,7 +13,7 @@ need_control() {
 	done
 	ask=$build/tests/net/ask
 	unset "${!TRIB_@}"
-	export TRIB_STATE=$work/state TRIB_TOKEN=a-token-for-tests TRIB_LOAD_MAX=100
+	export TRIB_STATE=$work/state TRIB_TOKEN=a-token-for-tests TRIB_LOAD_MAX=100 TRIB_COUNTERS=on
 	# Room for a busy machine: a late heartbeat is no death.
 	export TRIB_BEAT=0.5
 	# Link probes are for test_link_probe.sh and test_migration.sh.

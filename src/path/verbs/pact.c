@@ -46,7 +46,8 @@ size_t pact_write(const struct pact *pact, uint8_t *out)
 	put(&at, pact->key, 4);
 	put(&at, pact->notes, 4);
 	put(&at, pact->receives, 4);
-	put(&at, 0, 12);
+	put(&at, 0, 8);
+	put(&at, 0, 4);
 	for (unsigned i = 0; i < pact->n_paths; i++) {
 		const struct pact_path *path = &pact->paths[i];
 

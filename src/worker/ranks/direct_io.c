@@ -48,7 +48,7 @@ static unsigned size_of(const struct direct_io *io)
 
 static void *place(void *user, uint32_t number, uint32_t bytes)
 {
-	struct message *message = malloc(sizeof(*message) + bytes);
+	struct message *message = message_new(bytes);
 
 	(void)user;
 	(void)number;

@@ -244,11 +244,11 @@ trib_status direct_pass(struct direct *direct, const struct wire_call *call)
 trib_status direct_take(struct direct *direct, unsigned from, struct message *message)
 {
 	struct direct_call *call = direct->first;
-	struct direct_head head;
+	struct direct_head head = { 0 };
 
 	if (message->bytes >= sizeof(head))
 		memcpy(&head, message->data, sizeof(head));
-	if (message->bytes < sizeof(head) || head.version != DIRECT_VERSION) {
+	if (head.version != DIRECT_VERSION) {
 		free(message);
 		return status_fail(TRIB_ERR_PEER,
 		                   "rank %u sent a message of another version of Tributary", from);

@@ -22,6 +22,12 @@ static inline void queue_init(struct message_queue *queue)
 	*queue = (struct message_queue){ .end = &queue->first };
 }
 
+/* Its data is not initialized; NULL: no memory. */
+static inline struct message *message_new(uint32_t bytes)
+{
+	return malloc(sizeof(struct message) + bytes);
+}
+
 static inline void queue_put(struct message_queue *queue, struct message *message)
 {
 	message->next = NULL;
