@@ -182,19 +182,19 @@ static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 			                   o->children);
 		for (unsigned child = 0; child < o->children; child++)
 			ask(o, child, tokens[child]);
-		for (in = 0; in < o->children; in++) {
+		in = 0;
+		for (unsigned child = 0; child < o->children; child++) {
 			welcome->verdict = WIRE_WAIT;
 			do
-				if (!hear(o->fds[0][in], o->tcp, WIRE_WELCOME, &tokens[in], welcome,
-				          sizeof(*welcome)))
+				if (!hear(o->fds[0][child], o->tcp, WIRE_WELCOME, &tokens[child],
+				          welcome, sizeof(*welcome)))
 					break;
 			while (welcome->verdict == WIRE_WAIT);
 			if (welcome->verdict == WIRE_REFUSED)
 				return status_fail(TRIB_ERR_REFUSED,
 				                   "the aggregator refuses to let a child join: %s",
 				                   welcome->text);
-			if (welcome->verdict != WIRE_JOINED)
-				break;
+			in += welcome->verdict == WIRE_JOINED;
 		}
 	}
 	return TRIB_OK;
