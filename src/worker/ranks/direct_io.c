@@ -262,7 +262,7 @@ static void step(struct direct_io *io, bool any)
 	advance(io);
 	push_all(io, clock_now());
 	check_ranks(io);
-	atomic_store_explicit(&io->comm->ring_mail->direct_waiting, direct_missing(&io->direct),
+	atomic_store_explicit(&io->comm->direct_waiting, direct_missing(&io->direct),
 	                      memory_order_relaxed);
 	pthread_mutex_unlock(&io->lock);
 }
