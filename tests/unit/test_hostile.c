@@ -1065,6 +1065,29 @@ static void test_query_of_a_job(void **state)
 	cluster_stop(&cluster);
 }
 
+/* When a job has ended at its controller, its cookie lets nobody in. */
+static void test_ended_job(void **state)
+{
+	const struct secret secret = { { 1, 2, 3 } };
+	static struct job_roster roster = { .last = 6 };
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	int fd;
+
+	(void)state;
+	bitmap_set(roster.live, 6);
+	cluster_start(&cluster, 1, 0);
+	aggregator_set_secret(cluster.aggregator, &secret);
+	aggregator_set_roster(cluster.aggregator, &roster);
+	fd = attacker_open(&cluster);
+	assert_int_equal(join_as(fd, 5, secret_cookie(&secret, 5), &answer, &wish), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "job 5 has ended"));
+	assert_int_equal(join_as(fd, 6, secret_cookie(&secret, 6), &answer, &wish), WIRE_WAIT);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1074,7 +1097,7 @@ int main(void)
 		cmocka_unit_test(test_short_query),    cmocka_unit_test(test_many_joins),
 		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
 		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
-		cmocka_unit_test(test_query_of_a_job),
+		cmocka_unit_test(test_query_of_a_job), cmocka_unit_test(test_ended_job),
 	};
 
 	cluster_environment();
