@@ -897,6 +897,30 @@ static void test_many_joins(void **state)
 	cluster_stop(&cluster);
 }
 
+/* So do those of one host and many jobs. */
+static void test_many_jobs(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	uint16_t job = 1;
+	int fd, other;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = elsewhere_open(&cluster);
+	other = attacker_open(&cluster);
+	while (job <= COMMS_A_HOST && join_as(fd, job, CLUSTER_COOKIE, &answer, &wish) == WIRE_WAIT)
+		job++;
+	assert_int_equal(job, COMMS_A_HOST + 1);
+	assert_int_equal(join_as(fd, job, CLUSTER_COOKIE, &answer, &wish), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "processes of this host"));
+	assert_int_equal(join_as(other, job, CLUSTER_COOKIE, &answer, &wish), WIRE_WAIT);
+	close(fd);
+	close(other);
+	cluster_stop(&cluster);
+}
+
 /* What runs has a low id, whatever is half open. */
 static void test_low_ids(void **state)
 {
@@ -1098,6 +1122,7 @@ int main(void)
 		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
 		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
 		cmocka_unit_test(test_query_of_a_job), cmocka_unit_test(test_ended_job),
+		cmocka_unit_test(test_many_jobs),
 	};
 
 	cluster_environment();
