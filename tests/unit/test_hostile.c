@@ -832,8 +832,9 @@ static void test_forged_report(void **state)
 
 /* ---- quotas ---- */
 
-/* Joins as rank 0 from this socket; the last answer is in *answer. The verdict. */
-static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wish)
+/* Joins as rank 0 of a job from this socket; the last answer is in *answer. The verdict. */
+static uint32_t join_as(int fd, uint16_t job, uint64_t cookie, union packet *answer,
+                        const struct wire_join *wish)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	const struct wire_welcome *welcome = (const void *)(&answer->control + 1);
@@ -842,6 +843,8 @@ static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wi
 
 	for (unsigned i = 0; i < 2; i++) { /* the first answer brings the token */
 		*(struct wire_join *)body_of(&packet) = *wish;
+		packet.control.job = job;
+		packet.control.cookie = cookie;
 		packet.control.token = token;
 		attack(fd, &packet, sealed(&packet, bytes));
 		if (poll(&wait, 1, i ? 1000 : 5000) == 0) /* it asks a parent first */
@@ -850,6 +853,11 @@ static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wi
 		token = answer->control.token;
 	}
 	return welcome->verdict;
+}
+
+static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wish)
+{
+	return join_as(fd, JOB, CLUSTER_COOKIE, answer, wish);
 }
 
 static const struct wire_join wish = { .size = 2,
@@ -884,6 +892,30 @@ static void test_many_joins(void **state)
 	join.size = 1; /* alone: it runs at once, if there is a place */
 	join.key = 7;
 	assert_int_equal(join_by(other, &answer, &join), WIRE_REFUSED); /* the job has had enough */
+	close(fd);
+	close(other);
+	cluster_stop(&cluster);
+}
+
+/* So do those of one host and many jobs. */
+static void test_many_jobs(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	uint16_t job = 1;
+	int fd, other;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = elsewhere_open(&cluster);
+	other = attacker_open(&cluster);
+	while (job <= COMMS_A_HOST && join_as(fd, job, CLUSTER_COOKIE, &answer, &wish) == WIRE_WAIT)
+		job++;
+	assert_int_equal(job, COMMS_A_HOST + 1);
+	assert_int_equal(join_as(fd, job, CLUSTER_COOKIE, &answer, &wish), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "processes of this host"));
+	assert_int_equal(join_as(other, job, CLUSTER_COOKIE, &answer, &wish), WIRE_WAIT);
 	close(fd);
 	close(other);
 	cluster_stop(&cluster);
@@ -1009,6 +1041,77 @@ static void test_short_query(void **state)
 	cluster_stop(&cluster);
 }
 
+/* Asks for a page with this job's cookie; the answer's text is in *answer. NULL: none came. */
+static const char *page_for(int fd, uint16_t job, uint64_t cookie, unsigned page,
+                            union packet *answer)
+{
+	union packet query;
+
+	make(&query, WIRE_QUERY, WIRE_QUERY_BYTES - WIRE_CONTROL);
+	query.control.job = job;
+	query.control.cookie = cookie;
+	query.control.pos = wire_pos(0, page);
+	attack(fd, &query, sealed(&query, WIRE_QUERY_BYTES));
+	return bytes_that_come(fd, answer) ? body_of(answer) : NULL;
+}
+
+/* The cookie of one job shows that job alone; the aggregator's own shows all. */
+static void test_query_of_a_job(void **state)
+{
+	static const uint16_t jobs[] = { 5, 6 };
+	const struct secret secret = { { 1, 2, 3 } };
+	struct cluster cluster;
+	union packet answer;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	aggregator_set_secret(cluster.aggregator, &secret);
+	fd = attacker_open(&cluster);
+	for (unsigned i = 0; i < countof(jobs); i++)
+		assert_int_equal(
+			join_as(fd, jobs[i], secret_cookie(&secret, jobs[i]), &answer, &wish),
+			WIRE_WAIT);
+	for (unsigned i = 0; i < countof(jobs); i++) {
+		uint64_t cookie = secret_cookie(&secret, jobs[i]);
+		char own[16];
+
+		snprintf(own, sizeof(own), "{\"job\":%u,", jobs[i]);
+		assert_non_null(strstr(page_for(fd, jobs[i], cookie, 1, &answer), own));
+		assert_string_equal(page_for(fd, jobs[i], cookie, 2, &answer), "{}");
+		assert_null(page_for(fd, jobs[!i], cookie, 1, &answer));
+	}
+	for (unsigned i = 0; i < countof(jobs); i++)
+		assert_non_null(
+			strstr(page_for(fd, 0, CLUSTER_COOKIE, i + 1, &answer), "{\"job\":"));
+	assert_string_equal(page_for(fd, 0, CLUSTER_COOKIE, 3, &answer), "{}");
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* When a job has ended at its controller, its cookie lets nobody in. */
+static void test_ended_job(void **state)
+{
+	const struct secret secret = { { 1, 2, 3 } };
+	static struct job_roster roster = { .last = 6 };
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	int fd;
+
+	(void)state;
+	bitmap_set(roster.live, 6);
+	cluster_start(&cluster, 1, 0);
+	aggregator_set_secret(cluster.aggregator, &secret);
+	aggregator_set_roster(cluster.aggregator, &roster);
+	fd = attacker_open(&cluster);
+	assert_int_equal(join_as(fd, 5, secret_cookie(&secret, 5), &answer, &wish), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "job 5 has ended"));
+	assert_int_equal(join_as(fd, 6, secret_cookie(&secret, 6), &answer, &wish), WIRE_WAIT);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1018,6 +1121,8 @@ int main(void)
 		cmocka_unit_test(test_short_query),    cmocka_unit_test(test_many_joins),
 		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
 		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
+		cmocka_unit_test(test_query_of_a_job), cmocka_unit_test(test_ended_job),
+		cmocka_unit_test(test_many_jobs),
 	};
 
 	cluster_environment();
