@@ -169,6 +169,7 @@ static trib_status open_all(struct load_options *o)
 	return status;
 }
 
+/* None joins before the last one may: so a round hears every child, and its token. */
 static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 {
 	uint64_t until = clock_now() + PATIENCE_NS;
