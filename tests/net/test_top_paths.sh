@@ -9,17 +9,15 @@ start "$@"
 name=top$$
 export TRIB_PAGES=$work/pages TRIB_TOKEN=a-token-for-tests
 
-# paths STATE RANK: how many paths from this rank to its peer are in a state, a regular expression.
-paths() {
+# rows RANK PEER: the paths from this rank to one peer, "rank 1:" or "the aggregator:". A rank may have both.
+rows() { awk -v rank="$1" -v to=" to $2" '/^job/ { ours = $4 == rank && index($0, to); next } ours' "$work/top"; }
+# has_paths STATE RANK PEER N: so many of them are in a state, a regular expression.
+has_paths() {
 	"$trib" top --paths --once >"$work/top" || return
-	awk -v state="^($1)\$" -v rank="$2" '
-		/^job/ { ours = $4 == rank && / to / }
-		ours && $2 ~ state { n++ }
-		END { print n + 0 }' "$work/top"
+	[ "$(rows "$2" "$3" | awk -v state="^($1)\$" '$2 ~ state' | wc -l)" = "$4" ]
 }
-has_paths() { [ "$(paths "$1" "$2")" = "$3" ]; } # STATE RANK N
-# spines RANK: how many spines are on its paths.
-spines() { awk -v rank="$1" '/^job/ { ours = $4 == rank && / to / } ours' "$work/top" | grep -o '10\.83\.[0-9]*\.10[1-4]' | sort -u | wc -l; }
+# spines RANK PEER: how many spines are on these paths.
+spines() { rows "$@" | grep -o '10\.83\.[0-9]*\.10[1-4]' | sort -u | wc -l; }
 
 # job OPTION...: two workers that sum until $work/stop exists.
 job() {
@@ -40,15 +38,15 @@ end_job() {
 check "without a job there is nothing to show" grep -q 'No process' <("$trib" top --paths --once)
 up "$name" --hosts 2 --leaf 2 --spine 4 --route static --core 100mbit
 job --ring
-check "rank 0 uses four paths" wait_for 20 has_paths 'good|congested' 0 4 || cat "$work/top"
-check "... by four spines" test "$(spines 0)" = 4 || cat "$work/top"
+check "rank 0 uses four paths" wait_for 20 has_paths 'good|congested' 0 'rank 1:' 4 || cat "$work/top"
+check "... by four spines" test "$(spines 0 'rank 1:')" = 4 || cat "$work/top"
 "$trib" explain --paths 1 >"$work/explain"
 check "... and explain says why" grep -q 'There are 4 paths to rank 1: .*routers differ' "$work/explain" || cat "$work/explain"
 check "... not for another job" grep -q 'No process.* for job 2' <("$trib" explain --paths 2)
 check "JSON: a line for each rank" test "$("$trib" top --paths --json | grep -c '"pid":.*"direction":"to".*"state":"')" = 2
 
 "$trib" net cut --name "$name" leaf1-spine3 >/dev/null
-check "a path that is cut is dead" wait_for 10 has_paths dead 0 1 || cat "$work/top"
+check "a path that is cut is dead" wait_for 10 has_paths dead 0 'rank 1:' 1 || cat "$work/top"
 check "... the one by that spine" grep -q 'dead .*\.103' "$work/top" || cat "$work/top"
 check "... and explain says so" grep -q '\.103.* is dead: .*It was dead [0-9]* time' <("$trib" explain --paths)
 if [ -x "$build/tests/unit/test_node_report" ] && command -v curl >/dev/null; then
@@ -63,14 +61,14 @@ else
 	omit "metrics need a build with the control plane, and curl"
 fi
 "$trib" net restore --name "$name" leaf1-spine3 >/dev/null
-check "it is used again" wait_for 10 has_paths 'good|congested' 0 4 || cat "$work/top"
+check "it is used again" wait_for 10 has_paths 'good|congested' 0 'rank 1:' 4 || cat "$work/top"
 
 end_job
 
 # --- lanes to an aggregator at the leaf of rank 0 ---
 TRIB_LANES=4 job
-check "rank 1 uses four paths" wait_for 20 has_paths 'good|congested' 1 4 || cat "$work/top"
-check "... by several spines ($(spines 1))" test "$(spines 1)" -ge 2 || cat "$work/top"
+check "rank 1 uses four paths" wait_for 20 has_paths 'good|congested' 1 'the aggregator:' 4 || cat "$work/top"
+check "... by several spines ($(spines 1 'the aggregator:'))" test "$(spines 1 'the aggregator:')" -ge 2 || cat "$work/top"
 check "... to the aggregator" grep -q '4 paths to the aggregator: .*routers differ' <("$trib" explain --paths)
 end_job
 done_checking
