@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
+#define DISCOVERY_FIRST_NS 50000000ull /* 50 ms: the longest wait for the hops of path 0 */
 #define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
 #define DISCOVERY_STEP_NS 1000000ull   /* 1 ms: the shortest time between two steps */
 #define DISCOVERY_TRIED 4u             /* candidates for path 0 */
