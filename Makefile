@@ -14,7 +14,7 @@ run: ## the demonstration: four workers train through an aggregator, beside a ri
 test: ## every test, then what was skipped; the last line is "N passed, N failed, N skipped"
 	@scripts/test.sh
 
-test-rdma: ## the tests of RDMA programs on the RDMA devices of this machine
+test-rdma: ## all tests of RDMA programs, on RDMA devices or in a virtual machine
 	@scripts/test_rdma.sh
 
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1

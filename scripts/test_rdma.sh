@@ -2,6 +2,7 @@
 # test_rdma.sh: the tests of tests/rdma on this machine's own RDMA devices, instead of soft-RoCE in a virtual machine.
 # It takes the first two devices with IPv4 addresses for RoCE v2, or the only one for both ends. RDMA_A and RDMA_B name
 # others. Paths are not cut here: nobody but the owner of the network may do that.
+# A machine without such a device runs them all in the virtual machine. `make test` runs the shorter ones there.
 . "$(dirname "$0")/common.sh"
 
 # usable: devices with an active port and an IPv4 address for RoCE v2.
@@ -16,20 +17,21 @@ usable() {
 }
 
 main() {
-	local devices name code failed=0
+	local devices bed=() name code failed=0
 	mapfile -t devices < <(usable)
 	export RDMA_A=${RDMA_A:-${devices[0]:-}} RDMA_B=${RDMA_B:-${devices[1]:-${devices[0]:-}}}
-	if [ -z "$RDMA_A" ]; then
-		say "skipped: this machine has no RDMA device with an IPv4 address for RoCE v2."
-		say "make test runs these tests on soft-RoCE in a virtual machine."
-		exit 77
-	fi
 	scripts/build.sh
-	say "ends: $RDMA_A and $RDMA_B, of ${#devices[@]} usable devices: ${devices[*]}"
+	if [ -z "$RDMA_A" ]; then
+		say "this machine has no RDMA device with an IPv4 address for RoCE v2: soft-RoCE in a virtual machine"
+		unset RDMA_A RDMA_B
+		bed=(tests/rdma/run.sh --limit 500)
+	else
+		say "ends: $RDMA_A and $RDMA_B, of ${#devices[@]} usable devices: ${devices[*]}"
+	fi
 	for name in plain tools faults suite; do
 		code=0
 		say "-- $name"
-		sh "tests/rdma/test_$name.sh" build || code=$?
+		"${bed[@]}" sh "tests/rdma/test_$name.sh" build || code=$?
 		case $code in
 		0) say "PASS $name" ;;
 		77) say "SKIP $name" ;;

@@ -15,18 +15,24 @@
 #define ASK_EVERY_MS 2
 #define REFUSED_MS 1 /* pause before the next attempt if nobody listens yet */
 
+bool query_read(const struct wire_control *query, const void *packet, size_t bytes, char *out,
+                size_t size)
+{
+	const struct wire_control *header = packet;
+
+	if (wire_parse(packet, bytes) != WIRE_SOUND || header->type != WIRE_ANSWER ||
+	    header->cookie != query->cookie || header->pos != query->pos)
+		return false;
+	peer_text(out, size, wire_payload(header), bytes - WIRE_CONTROL);
+	return true;
+}
+
 static bool take_answer(int fd, const struct wire_control *query, char *out, size_t size)
 {
 	uint64_t packet[WIRE_PACKET_MAX / 8];
-	const struct wire_control *header = (const void *)packet;
 	ssize_t bytes = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
 
-	if (bytes < 0 || wire_parse(packet, (size_t)bytes) != WIRE_SOUND ||
-	    header->type != WIRE_ANSWER || header->cookie != query->cookie ||
-	    header->pos != query->pos)
-		return false;
-	peer_text(out, size, wire_payload(header), (size_t)bytes - WIRE_CONTROL);
-	return true;
+	return bytes >= 0 && query_read(query, packet, (size_t)bytes, out, size);
 }
 
 trib_status query_page(const char *aggregator, unsigned page, double timeout_s, char *out,

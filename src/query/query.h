@@ -11,6 +11,7 @@
 #define TRIB_QUERY_QUERY_H
 
 #include "path/udp.h"
+#include "wire/packet.h"
 
 #define QUERY_PAGE 4096     /* bytes that hold a page */
 #define QUERY_PAGES_MAX 96u /* of one kind */
@@ -18,6 +19,10 @@
 /* Page 0 is the aggregator, page n its n-th communicator; "{}": there is no such page. */
 trib_status query_page(const char *aggregator, unsigned page, double timeout_s, char *out,
                        size_t size);
+
+/* Is the packet an answer to this query? Then its page is in `out`, cleaned. Pure. */
+bool query_read(const struct wire_control *query, const void *packet, size_t bytes, char *out,
+                size_t size);
 
 /* Did a controller answer? Workers may use its address in place of an aggregator's. */
 bool page_is_controllers(const char *page);

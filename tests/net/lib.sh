@@ -186,6 +186,7 @@ in_kernel() {
 }
 
 # by_queue PERCENT [FILE]: as many packets as so much of the reports came to tribd by its check queue.
+# Reports at a job's begin and end do not, and a busy machine has more of them.
 by_queue() {
 	local queued all
 	queued=$(counter kernel_queued "${2:-$out}") all=$(counter reports "${2:-$out}")

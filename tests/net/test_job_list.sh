@@ -26,11 +26,11 @@ go -n 2 -- "$worker" --rounds 1000000 --until "$work/over" --max 100000 &
 run=$!
 check "with its ranks it is running" wait_for 20 state_is running
 check "... and its rate is told" wait_for 30 rate_shown
-check "trib explain speaks of the present" explains '  It uses 1 aggregators' || cat "$work/explain"
+check "trib explain speaks of the present" explains '  It uses 1 aggregator in 1 tree' || cat "$work/explain"
 touch "$work/over"
 wait $run
 check "when its ranks have left, it has ended" wait_for 10 state_is ended
-check "trib explain speaks of the past" explains '  It used 1 aggregators' || cat "$work/explain"
+check "trib explain speaks of the past" explains '  It used 1 aggregator in 1 tree' || cat "$work/explain"
 check "... and says that it has ended" grep -q '^Job .* has ended' "$work/explain"
 
 go -n 2 -- "$worker" --rounds 3 --max 1000

@@ -65,13 +65,13 @@ done
 
 printf 'timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66,16,1,x\n' >"$work/philly"
 check "Philly's jobs" sim --models ours --philly "$work/philly" -f fat-tree:4
-check "... one" says "; 1 jobs;"
+check "... one" says "; 1 job;"
 printf 'A\tb\t-n\t1\t40\t3\t8\n' >"$work/gavel"
 check "Gavel's, from the standard input" sim --models ours --gavel - -f fat-tree:4 <"$work/gavel"
 
 sed 1d "$work/philly" >"$work/headless"
 check "... also without a line of names" sim --models ours --philly "$work/headless" -f fat-tree:4
-check "... one" says "; 1 jobs;"
+check "... one" says "; 1 job;"
 printf 'A\tb\tc\t-n\t1\t40\t8\t1\t-1.0\t3\n' >"$work/physical"
 check "Gavel's with ten fields" sim --models ours --gavel "$work/physical" -f fat-tree:4
 check "the first jobs of a list" sim --jobs "$work/jobs" -f "$work/fabric" --limit 2

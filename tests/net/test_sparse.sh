@@ -147,7 +147,7 @@ done
 worker 0 2 --table twice --pushes 1000000
 other=$!
 check "a rank is taken" wait_for 20 eval '"$trib" sparse status "127.0.0.1:${port[0]}" | grep -q "rank 0 of 0.twice\|rank 0 of 1.twice"'
-TRIB_TIMEOUT=1 TRIB_RANK=0 TRIB_SIZE=2 "$sparse" push --table twice --pushes 1 >"$work/out" 2>&1
+TRIB_TIMEOUT=4 TRIB_RANK=0 TRIB_SIZE=2 "$sparse" push --table twice --pushes 1 >"$work/out" 2>&1
 check "... a second process of this rank hears why it may not join" says "$work/out" "rank 0 of table 'twice' is connected already"
 kill "$other"
 { wait "$other"; } 2>/dev/null

@@ -23,7 +23,7 @@ run_options='--plane xdp'
 go_right "a switch" 4 "${mixed[@]}" --seed 31
 check "... bitwise as in user space" same_digests "$work/mixed"
 in_kernel 90
-by_queue 75
+by_queue 50
 run_options='--plane xdp --lanes 3 --pool 120K'
 go_right "3 lanes, a small pool" 4 "${sums[@]}" --seed 32
 check "... bitwise as in user space" same_digests "$work/sums"
@@ -151,7 +151,7 @@ six() {
 		end_aggregator
 	done
 	in_kernel 95 "$work/tribd"
-	by_queue 75 "$work/tribd"
+	by_queue 50 "$work/tribd"
 	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
 	down
 }
@@ -216,7 +216,7 @@ if command -v tc >/dev/null; then
 	no_offload
 	vlan "tagged frames" "$(address s1):7700"
 	in_kernel 95 "$work/tribd"
-	by_queue 75 "$work/tribd"
+	by_queue 50 "$work/tribd"
 	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
 else
 	omit "tc is not installed (package iproute2), and makes tags"

@@ -26,7 +26,7 @@ works "a queue"
 explains() { on s1 "$trib" explain --json --aggregator "$at" | grep -q "$1"; }
 check "... of which trib explain --json tells" explains '"kernel_queued":[1-9]'
 end_aggregator
-by_queue 75 "$work/tribd"
+by_queue 50 "$work/tribd"
 in_kernel 95 "$work/tribd"
 
 # --- none

@@ -505,9 +505,12 @@ static void test_death(void **state)
 	talk.ways[0].most = 100000;
 	talk_open(&talk);
 	talk_finish(&talk, NET_S);
+	for (unsigned i = 0; i < 2; i++)
+		assert_false(channel_is_silent(talk.net.ends[i], talk.net.now));
 	talk.net.paths[0].cut = talk.net.paths[1].cut = true;
 	net_run(&talk.net, talk.net.now + 3 * NET_S);
 	for (unsigned i = 0; i < 2; i++) {
+		assert_true(channel_is_silent(talk.net.ends[i], talk.net.now));
 		assert_int_equal(channel_status(talk.net.ends[i]), TRIB_ERR_PEER);
 		assert_non_null(strstr(trib_last_error(),
 		                       i ? "rank 0 has not answered" : "rank 1 has not answered"));

@@ -253,6 +253,7 @@ static void test_replayed(void **state)
 		if (i == 0)
 			first = ask.challenge = challenge;
 		probe_ask_seal(&ask, &secret);
+		assert_int_equal(probe_ask_is_good(&ask, &secret, challenge), i == 0);
 		assert_int_equal(send(fd, &ask, sizeof(ask), 0), sizeof(ask));
 		if (i == 1) /* closed at once, without a byte */
 			assert_true(recv(fd, &byte, 1, 0) <= 0);

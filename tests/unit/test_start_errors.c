@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What trib_init says when a job cannot start: a wrong cookie, a closed port, another size. And
- * what an aggregator that listens on all addresses calls itself.
+ * What trib_init says when a job cannot start: a wrong cookie or none, a closed port, another size.
+ * And what an aggregator that listens on all addresses calls itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,6 +173,26 @@ static void test_own_name(void **state)
 	aggregator_free(aggregator);
 }
 
+/* Without a cookie, ranks meet on loopback alone. */
+static void test_open_rendezvous(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	trib_comm *comm;
+
+	(void)state;
+	options.has_rank = 1;
+	options.size = 2;
+	options.timeout_s = 0.5;
+	setenv("TRIB_RENDEZVOUS", "192.0.2.1:7650", 1);
+	unsetenv("TRIB_COOKIE");
+	assert_int_equal(trib_init(&comm, &options), TRIB_ERR_CONFIG);
+	assert_true(error_has("TRIB_COOKIE is not set") && error_has("192.0.2.1:7650"));
+	setenv("TRIB_RENDEZVOUS", "127.0.0.1:0", 1);
+	assert_int_equal(trib_init(&comm, &options), TRIB_ERR_TIMEOUT); /* rank 1 does not come */
+	unsetenv("TRIB_RENDEZVOUS");
+	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +201,7 @@ int main(void)
 		cmocka_unit_test(test_retry_with_another_size),
 		cmocka_unit_test(test_two_sizes_at_once),
 		cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_open_rendezvous),
 	};
 
 	cluster_environment();

@@ -169,6 +169,7 @@ static trib_status open_all(struct load_options *o)
 	return status;
 }
 
+/* None joins before the last one may: so a round hears every child, and its token. */
 static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 {
 	uint64_t until = clock_now() + PATIENCE_NS;
@@ -182,19 +183,19 @@ static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 			                   o->children);
 		for (unsigned child = 0; child < o->children; child++)
 			ask(o, child, tokens[child]);
-		for (in = 0; in < o->children; in++) {
+		in = 0;
+		for (unsigned child = 0; child < o->children; child++) {
 			welcome->verdict = WIRE_WAIT;
 			do
-				if (!hear(o->fds[0][in], o->tcp, WIRE_WELCOME, &tokens[in], welcome,
-				          sizeof(*welcome)))
+				if (!hear(o->fds[0][child], o->tcp, WIRE_WELCOME, &tokens[child],
+				          welcome, sizeof(*welcome)))
 					break;
 			while (welcome->verdict == WIRE_WAIT);
 			if (welcome->verdict == WIRE_REFUSED)
 				return status_fail(TRIB_ERR_REFUSED,
 				                   "the aggregator refuses to let a child join: %s",
 				                   welcome->text);
-			if (welcome->verdict != WIRE_JOINED)
-				break;
+			in += welcome->verdict == WIRE_JOINED;
 		}
 	}
 	return TRIB_OK;

@@ -36,7 +36,6 @@ static trib_status aggregator_open(struct agree *agree, unsigned i, uint64_t lin
 {
 	const struct cluster_host *host = &agree->cluster.hosts[agree->workers + i];
 	struct aggregator_options options = { .cookie = COOKIE,
-		                              .parents = NETWORK_LIST_LOOPBACK,
 		                              .threads = 1,
 		                              .link_bps = link_bps,
 		                              .socket = { .receive_bytes = BUFFER_BYTES,
@@ -44,6 +43,9 @@ static trib_status aggregator_open(struct agree *agree, unsigned i, uint64_t lin
 	trib_status status = udp_resolve(host->address, PORT, &options.listen);
 
 	agree->at[i] = options.listen;
+	if (status == TRIB_OK) /* the root is above all others */
+		status = network_list_parse(&options.parents,
+		                            agree->cluster.hosts[agree->workers].address);
 	if (status == TRIB_OK)
 		status = cluster_enter(host);
 	if (status == TRIB_OK)

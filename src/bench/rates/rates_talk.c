@@ -47,7 +47,7 @@ static void send_packet(const struct talker *talker, void *packet, uint32_t byte
 		return;
 }
 
-static void ask(const struct talk *talk, const struct talker *talker, uint64_t nonce)
+static void ask(const struct talk *talk, struct talker *talker, uint64_t nonce)
 {
 	struct {
 		struct wire_control header;
@@ -82,6 +82,7 @@ static void ask(const struct talk *talk, const struct talker *talker, uint64_t n
 		hop->port = udp_port(&talk->parent);
 		hop->family = size == 4 ? 4 : 6;
 	}
+	talker->shown = talker->token;
 	send_packet(talker, &packet, sizeof(packet));
 }
 
@@ -187,12 +188,21 @@ void talk_hear(struct talk *const *talks, unsigned n, int wait_ms, bool (*enough
 	}
 }
 
-static bool all_are_in(void *context)
+static bool all_are_in(const struct talk *talk)
+{
+	for (unsigned i = 0; i < talk->n; i++)
+		if (!talk->all[i].welcome.cookie)
+			return false;
+	return true;
+}
+
+/* All are in, or have a token to ask again with. */
+static bool all_are_answered(void *context)
 {
 	const struct talk *talk = context;
 
 	for (unsigned i = 0; i < talk->n; i++)
-		if (!talk->all[i].welcome.cookie)
+		if (!talk->all[i].welcome.cookie && talk->all[i].token == talk->all[i].shown)
 			return false;
 	return true;
 }
@@ -208,7 +218,7 @@ trib_status talk_join(struct talk *talk)
 		for (unsigned i = 0; i < talk->n; i++)
 			if (!talk->all[i].welcome.cookie)
 				ask(talk, &talk->all[i], nonce);
-		talk_hear(&talk, 1, ASK_EVERY_MS, all_are_in, talk);
+		talk_hear(&talk, 1, ASK_EVERY_MS, all_are_answered, talk);
 	}
 	return TRIB_OK;
 }

@@ -22,6 +22,7 @@ struct talker {
 	unsigned unasked;      /* times it was told a rate without having asked */
 	uint32_t stamp;        /* stamp of its last report, which the answer repeats */
 	uint32_t token;        /* proves its address */
+	uint32_t shown;        /* the token that its last JOIN showed */
 	bool is_idle;          /* as it last reported */
 	uint32_t judged, lost; /* packets, as it reports them */
 	uint32_t want;         /* how fast it could send, as it reports; 0: unknown */

@@ -26,9 +26,11 @@ static void tell_times(const char *what, double bps, double than)
 static void tell_verdict(const json_t *verdict, bool past)
 {
 	double rate = remote_number(verdict, "rate_bps");
+	double aggregators = remote_number(verdict, "aggregators");
+	double trees = remote_number(verdict, "trees");
 
-	printf("  It %s %.0f aggregators in %.0f trees, %.0f deep.\n", past ? "used" : "uses",
-	       remote_number(verdict, "aggregators"), remote_number(verdict, "trees"),
+	printf("  It %s %.0f aggregator%s in %.0f tree%s, %.0f deep.\n", past ? "used" : "uses",
+	       aggregators, aggregators == 1 ? "" : "s", trees, trees == 1 ? "" : "s",
 	       remote_number(verdict, "depth"));
 	tell_times(past ? "the plan could carry" : "the plan can carry", rate, 0);
 	tell_times(past ? "no choice of trees could more" : "no choice of trees can more",

@@ -109,21 +109,24 @@ static void print_text(const struct found *found, const struct plan_options *opt
                        const char *trees)
 {
 	const struct plan_verdict *verdict = &found->verdict;
+	const char *more = verdict->aggregators == 1 ? "" : "s";
 
 	printf("%u workers; a vector of %.4g MB\n", verdict->workers, (double)options->bytes / 1e6);
 	print_rate("bound", verdict->bound_bps, options->bytes);
 	printf("  %s\n", verdict->bounded);
 	if (verdict->within_bps < verdict->bound_bps * (1 - 1e-9)) {
 		print_rate("", verdict->within_bps, options->bytes);
-		printf("  at best with %u trees\n", options->limits.trees);
+		printf("  at best with %u tree%s\n", options->limits.trees,
+		       options->limits.trees == 1 ? "" : "s");
 	}
 	print_rate("plan", verdict->rate_bps, options->bytes);
 	printf("  %.1f %% of it; ", verdict->rate_bps / verdict->within_bps * 100);
 	if (found->k)
-		printf("one tree of %u aggregators, k = %u\n", verdict->aggregators, found->k);
+		printf("one tree of %u aggregator%s, k = %u\n", verdict->aggregators, more,
+		       found->k);
 	else
-		printf("%u tree%s on %u hosts, %u deep; limited by %s\n", verdict->trees,
-		       verdict->trees == 1 ? "" : "s", verdict->aggregators, verdict->depth,
+		printf("%u tree%s on %u host%s, %u deep; limited by %s\n", verdict->trees,
+		       verdict->trees == 1 ? "" : "s", verdict->aggregators, more, verdict->depth,
 		       verdict->limit);
 	print_rate("one star", verdict->star_bps, options->bytes);
 	printf("\n");

@@ -76,10 +76,10 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 	const struct sim_options *options = &input->options;
 	const struct sim_result *result = &tasks[0].result;
 
-	printf("%u hosts, %u switches; %u jobs; placement %s, trees %s, sharing %s\n",
-	       input->fabric.hosts, input->fabric.switches, input->n_jobs,
-	       placement_name(options->placement), trees_name(options->trees),
-	       sharing_name(options->sharing));
+	printf("%u hosts, %u switch%s; %u job%s; placement %s, trees %s, sharing %s\n",
+	       input->fabric.hosts, input->fabric.switches, input->fabric.switches == 1 ? "" : "es",
+	       input->n_jobs, input->n_jobs == 1 ? "" : "s", placement_name(options->placement),
+	       trees_name(options->trees), sharing_name(options->sharing));
 	if (!setup->traces)
 		printf("steps are computed from the sizes of models; --traces takes measured "
 		       "ones\n");

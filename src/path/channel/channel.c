@@ -244,6 +244,11 @@ trib_status channel_status(const struct channel *channel)
 	                                        : TRIB_OK;
 }
 
+bool channel_is_silent(const struct channel *channel, uint64_t now)
+{
+	return now >= channel->heard_at + channel->config.timeout / 2;
+}
+
 bool channel_path_works(const struct channel *channel, unsigned path)
 {
 	return path < channel->n_paths && channel->paths[path].phase == PHASE_OPEN &&

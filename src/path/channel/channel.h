@@ -146,6 +146,8 @@ enum channel_state channel_state(const struct channel *channel);
 /* TRIB_OK, or the error that ended the channel. It names the peer. */
 trib_status channel_status(const struct channel *channel);
 
+/* Has the peer been silent for half the time after which it counts as dead, or longer? */
+bool channel_is_silent(const struct channel *channel, uint64_t now);
 /* Is this path open and alive? */
 bool channel_path_works(const struct channel *channel, unsigned path);
 /* Bytes of data in a packet: as agreed, or as this side would have it. */

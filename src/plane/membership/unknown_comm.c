@@ -41,10 +41,10 @@ void unknown_comm_cookie(struct thread *thread, const struct wire_control *heade
 	thread->strangers.count++;
 	count = tally_due(&thread->strangers, thread->now);
 	if (count)
-		log_warn("%llu packets with a wrong cookie were refused, the last one from %s for "
-		         "job %u",
-		         (unsigned long long)count, udp_text(from, text, sizeof(text)),
-		         header->job);
+		log_warn("%llu packet%s with a wrong cookie refused, the last one from %s for job "
+		         "%u",
+		         (unsigned long long)count, count == 1 ? "" : "s",
+		         udp_text(from, text, sizeof(text)), header->job);
 	/* No stranger gets more than it has sent. */
 	if (header->type != WIRE_JOIN || bytes < WIRE_CONTROL + sizeof(struct wire_welcome) ||
 	    !thread->unknown_left || !judges_cookies(thread->aggregator))

@@ -286,8 +286,8 @@ trib_status comm_close(struct trib_comm *comm)
 		status = status_fail(comm->failed, "%s", comm->failure);
 	else if (left)
 		status = status_fail(TRIB_ERR_TIMEOUT,
-		                     "trib_finalize: %u requests have not ended after %.1f s", left,
-		                     comm->config.timeout_s);
+		                     "trib_finalize: %u request%s not ended after %.1f s", left,
+		                     left == 1 ? " has" : "s have", comm->config.timeout_s);
 	return status;
 }
 

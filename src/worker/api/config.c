@@ -70,6 +70,20 @@ static trib_status read_controller(const char *text, struct comm_config *config)
 	return udp_resolve(address, CONTROLLER_PORT, &config->controller);
 }
 
+/* Rank 0 lets in who shows the cookie. Without one, strangers of other hosts must not reach it. */
+static trib_status read_rendezvous(const char *text, struct comm_config *config)
+{
+	trib_status status = udp_resolve(text, RENDEZVOUS_PORT, &config->rendezvous);
+
+	if (status != TRIB_OK || config->cookie || udp_is_loopback(&config->rendezvous))
+		return status;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "TRIB_COOKIE is not set, so ranks meet on loopback alone, and not at "
+	                   "TRIB_RENDEZVOUS=%s: draw a cookie with trib cookie and give it to all "
+	                   "ranks",
+	                   text);
+}
+
 /*
  * A star, trees, or a controller. Options of trib_init win over settings. The machine's controller
  * is used only by jobs that name no aggregator.
@@ -93,8 +107,7 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 	if (config->size == 1)
 		return TRIB_OK; /* one rank: nothing to send */
 	if (setting_text(SETTING_RENDEZVOUS, NULL))
-		return udp_resolve(setting_text(SETTING_RENDEZVOUS, NULL), RENDEZVOUS_PORT,
-		                   &config->rendezvous);
+		return read_rendezvous(setting_text(SETTING_RENDEZVOUS, NULL), config);
 	return status_fail(TRIB_ERR_CONFIG,
 	                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to where "
 	                   "tribd listens, or start with trib run; without an aggregator, set "
@@ -145,8 +158,8 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 		                   setting_text(SETTING_LOG, NULL));
 	config->timeout_s = options.timeout_s;
 	if ((status = read_place(&options, config)) ||
-	    (status = read_aggregator(&options, config)) ||
 	    (status = setting_count(SETTING_COOKIE, &config->cookie)) ||
+	    (status = read_aggregator(&options, config)) ||
 	    (status = setting_count(SETTING_JOB, &job)) ||
 	    (status = number(options.pool_bytes, SETTING_POOL, &config->pool_bytes)) ||
 	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||

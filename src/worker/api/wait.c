@@ -102,9 +102,7 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 		if (!lane || atomic_load(&lane->done) == atomic_load(&lane->next_base))
 			lane = comm->lanes[i];
 	}
-	if (comm->ring_mail)
-		mask |= atomic_load(&comm->ring_mail->waiting) |
-		        atomic_load(&comm->ring_mail->direct_waiting);
+	mask |= atomic_load(&comm->ring_waiting) | atomic_load(&comm->direct_waiting);
 	if (mask) {
 		size_t used = (size_t)snprintf(ranks, sizeof(ranks), "waiting for rank ");
 

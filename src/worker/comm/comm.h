@@ -150,6 +150,8 @@ struct trib_comm {
 	uint64_t planned_seats, seats;   /* in the newest plan; in the plan at the opening */
 	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
 	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
+	_Atomic uint64_t ring_waiting;   /* bits of ranks that have not made a call of the ring */
+	_Atomic uint64_t direct_waiting; /* the same of direct calls */
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries. */

@@ -22,8 +22,6 @@ struct ring_mail {
 	pthread_mutex_t lock;
 	struct round *posted, **posted_end; /* under `lock` */
 	bool quiet; /* its thread has let go of users' buffers; under the communicator's lock */
-	_Atomic uint64_t waiting;        /* bits of ranks that have not made the call */
-	_Atomic uint64_t direct_waiting; /* the same of direct calls */
 	_Atomic uint64_t sent, repeated, received, duplicates, dropped; /* packets */
 };
 

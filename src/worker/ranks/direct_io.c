@@ -146,6 +146,35 @@ static void push_all(struct direct_io *io, uint64_t now)
 			push(peer_at(io, i), now);
 }
 
+/* Is no rank heard, of several? Ranks that have left do not count. */
+static bool is_alone(const struct direct_io *io, uint64_t now)
+{
+	unsigned silent = 0;
+
+	for (unsigned r = 0; r < size_of(io); r++) {
+		const struct channel_io *peer = io->peers[r].channel;
+
+		if (!peer || channel_state(channel_of(peer)) == CHANNEL_CLOSED)
+			continue;
+		if (!channel_is_silent(channel_of(peer), now))
+			return false;
+		silent++;
+	}
+	return silent > 1;
+}
+
+/* Other ranks may hear the sentence, so it names this one, too. */
+static void lose_rank(const struct direct_io *io, trib_status status, unsigned rank)
+{
+	char alone[64] = "", text[512];
+
+	if (is_alone(io, clock_now()))
+		snprintf(alone, sizeof(alone), ", nor has any other rank: rank %u may be cut off",
+		         io->direct.rank);
+	snprintf(text, sizeof(text), "%s%s", trib_last_error(), alone);
+	comm_fail_told(io->comm, status, rank, text);
+}
+
 /* A rank that has failed or left is an error only if a call waits for it. */
 static void check_ranks(struct direct_io *io)
 {
@@ -165,7 +194,7 @@ static void check_ranks(struct direct_io *io)
 			         r);
 			comm_fail_told(io->comm, TRIB_ERR_PEER, r, text);
 		} else if (channel_status(channel) != TRIB_OK) {
-			comm_fail_told(io->comm, channel_status(channel), r, trib_last_error());
+			lose_rank(io, channel_status(channel), r);
 		}
 	}
 }
@@ -233,7 +262,7 @@ static void step(struct direct_io *io, bool any)
 	advance(io);
 	push_all(io, clock_now());
 	check_ranks(io);
-	atomic_store_explicit(&io->comm->ring_mail->direct_waiting, direct_missing(&io->direct),
+	atomic_store_explicit(&io->comm->direct_waiting, direct_missing(&io->direct),
 	                      memory_order_relaxed);
 	pthread_mutex_unlock(&io->lock);
 }
@@ -413,6 +442,13 @@ trib_status direct_connect(struct direct_io *io, struct channel_listener *listen
 			status = connect_rank(io, listener, own, r);
 	pthread_mutex_unlock(&io->lock);
 	return status;
+}
+
+void direct_lose_rank(struct direct_io *io, trib_status status, unsigned rank)
+{
+	pthread_mutex_lock(&io->lock);
+	lose_rank(io, status, rank);
+	pthread_mutex_unlock(&io->lock);
 }
 
 void direct_listen(struct direct_io *io, struct channel_listener *listener, uint64_t now)

@@ -37,6 +37,8 @@ void direct_free(struct direct_io *io);
 trib_status direct_connect(struct direct_io *io, struct channel_listener *listener,
                            const struct channel_io_config *config);
 void direct_listen(struct direct_io *io, struct channel_listener *listener, uint64_t now);
+/* The channel to a rank has failed, and trib_last_error() says why: so does the communicator. */
+void direct_lose_rank(struct direct_io *io, trib_status status, unsigned rank);
 /* If no thread waits for a request: takes what has come. Gives the time until the next turn, and
  * sockets to poll: their number is *n. */
 uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, unsigned *n);

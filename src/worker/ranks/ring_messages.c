@@ -149,7 +149,7 @@ uint64_t ring_ask_late(struct ring_thread *thread, uint64_t now)
 	uint64_t every = ASK_NS + ASK_RANK_NS * thread->ring.size;
 	struct message *buffer;
 
-	atomic_store_explicit(&thread->mail->waiting, thread->ring.late, memory_order_relaxed);
+	atomic_store_explicit(&thread->comm->ring_waiting, thread->ring.late, memory_order_relaxed);
 	if (ring_is_idle(&thread->ring)) {
 		thread->asked_at = 0;
 		return UINT64_MAX;

@@ -86,7 +86,7 @@ static void push(struct ring_thread *thread, struct channel_io *io, unsigned ran
 	trib_status status = channel_push(io, clock_now());
 
 	if (status != TRIB_OK)
-		comm_fail_told(thread->comm, status, rank, trib_last_error());
+		direct_lose_rank(thread->comm->direct, status, rank);
 }
 
 /* Is there a message that ranks wait for? They do not wait for questions. */

@@ -6,7 +6,9 @@
  * Silence alone proves little. A link that is cut looks like an aggregator that is stopped for a
  * moment, and the timeout is long. So a lane that waits raises a suspicion after SUSPECT_AFTER,
  * and failover asks the controller (failover/suspicion.c). In a tree of several levels the dead
- * aggregator may be further up; there it is enough that no fragment gets done.
+ * aggregator may be further up; there it is enough that no fragment gets done. A lane also waits
+ * where a call that passes it by, from rank to rank, waits for other ranks: they may have given up
+ * the trees, and then they wait for this rank.
  */
 #include "worker/transport/lane_internal.h"
 
@@ -60,6 +62,15 @@ void lane_note_error(struct lane *lane, int error)
 		closed_port_hint(&lane->closed, clock_now());
 }
 
+static bool lane_waits(const struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+
+	return !stream_is_idle(&lane->stream) ||
+	       atomic_load_explicit(&comm->ring_waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&comm->direct_waiting, memory_order_relaxed);
+}
+
 static void raise_suspicion(struct lane *lane, uint64_t now)
 {
 	struct trib_comm *comm = lane->comm;
@@ -67,7 +78,7 @@ static void raise_suspicion(struct lane *lane, uint64_t now)
 
 	if (!comm->keeps_ledgers)
 		return;
-	if (stream_is_idle(&lane->stream) || lane->stream.done != lane->moved || !lane->moved_at) {
+	if (!lane_waits(lane) || lane->stream.done != lane->moved || !lane->moved_at) {
 		lane->moved = lane->stream.done;
 		lane->moved_at = now;
 	}
@@ -75,7 +86,7 @@ static void raise_suspicion(struct lane *lane, uint64_t now)
 		since = lane->moved_at;
 		every = SUSPECT_STUCK_EVERY;
 	}
-	if (stream_is_idle(&lane->stream) || now < since + SUSPECT_AFTER ||
+	if (!lane_waits(lane) || now < since + SUSPECT_AFTER ||
 	    now < atomic_load_explicit(&comm->suspected_at, memory_order_relaxed) + every)
 		return;
 	atomic_store_explicit(&comm->suspected_at, now, memory_order_relaxed);

@@ -132,18 +132,22 @@ static void send_heartbeat(struct join_attempt *attempt)
 		log_debug("a heartbeat while joining: %s", strerror(-error));
 }
 
-/* Against a hostile or mistaken answer. */
-static bool welcome_ok(const struct trib_comm *comm, const struct trunk *trunk,
-                       const struct wire_welcome *welcome)
+/*
+ * Against a hostile or mistaken answer. A communicator's cookie is never 0. Heartbeats follow from
+ * dead_after_ms: with 0 they would never pause.
+ */
+static bool welcome_ok(const struct join_attempt *attempt, const struct wire_welcome *welcome)
 {
+	const struct trunk *trunk = attempt->trunk;
 	bool is_power = !(welcome->cells & (welcome->cells - 1));
 
 	if (welcome->engine != trunk->engine ||
 	    (trunk->engine && (!is_power || welcome->cells > ENGINE_CELLS_MAX)))
 		return false;
-	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
-	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
-	       welcome->lanes >= 1 && welcome->lanes <= lanes_wanted(comm, trunk);
+	return welcome->cookie && welcome->dead_after_ms && welcome->cells >= 2 &&
+	       welcome->payload >= WIRE_PAYLOAD_MIN &&
+	       welcome->payload <= attempt->length.settled && welcome->payload % 8 == 0 &&
+	       welcome->lanes >= 1 && welcome->lanes <= lanes_wanted(attempt->comm, trunk);
 }
 
 static void take_verdict(struct join_attempt *attempt, const struct wire_welcome *welcome,
@@ -171,7 +175,7 @@ static void take_verdict(struct join_attempt *attempt, const struct wire_welcome
 	if (length_probe_passes(&attempt->length, carried))
 		attempt->ask_at = 0;
 	if (welcome->verdict != WIRE_JOINED || !attempt->length.settled ||
-	    !welcome_ok(attempt->comm, attempt->trunk, welcome))
+	    !welcome_ok(attempt, welcome))
 		return;
 	if (attempt->length.settled < attempt->length.full)
 		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",

@@ -2,6 +2,7 @@
 #include "worker/trees/ring_meet.h"
 
 #include "base/clock.h"
+#include "base/peer_text.h"
 #include "path/tcp.h"
 
 #include <errno.h>
@@ -162,6 +163,7 @@ static trib_status ask(const struct comm_config *config, struct ring_seat *seats
 		                    .job = config->job,
 		                    .seat = seats[config->rank] };
 	struct meet_answer answer;
+	char why[sizeof(answer.refused) + 1];
 	int fd = tcp_connect(&config->rendezvous, TALK_MS), error;
 
 	if (fd < 0)
@@ -169,7 +171,6 @@ static trib_status ask(const struct comm_config *config, struct ring_seat *seats
 	error = move(fd, &hello, sizeof(hello), true, deadline);
 	if (!error)
 		error = move(fd, &answer, sizeof(answer), false, deadline);
-	answer.refused[sizeof(answer.refused) - 1] = 0;
 	if (!error && answer.magic == MEET_MAGIC && !answer.refused[0])
 		error = move(fd, seats, sizeof(*seats) * (size_t)config->size, false, deadline);
 	close(fd);
@@ -179,8 +180,9 @@ static trib_status ask(const struct comm_config *config, struct ring_seat *seats
 		return status_fail(TRIB_ERR_REFUSED, "another program, or another version of "
 		                                     "Tributary, answers at the rendezvous");
 	if (answer.refused[0])
-		return status_fail(TRIB_ERR_REFUSED, "refused at the rendezvous: %s",
-		                   answer.refused);
+		return status_fail(
+			TRIB_ERR_REFUSED, "refused at the rendezvous: %s",
+			peer_text(why, sizeof(why), answer.refused, sizeof(answer.refused)));
 	return TRIB_OK;
 }
 
