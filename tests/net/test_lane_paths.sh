@@ -19,11 +19,13 @@ lanes() { grep -o 'dense, [0-9]* lanes' "$out"; }
 counters() { # bytes that a leaf has sent to each spine
 	on "$1" -- cat /proc/net/dev | awk '/spine/ { print $10 }'
 }
-spread() { # PATHS BEFORE AFTER: so many of the four paths have carried an eighth of all bytes each
+# spread PATHS BEFORE AFTER: so many of the four paths have carried a 64th of all bytes each. That is little, since a
+# lane may leave its path if a busy machine makes it slow.
+spread() {
 	local paths=$1
 	shift
 	paste "$1" "$2" | awk -v paths="$paths" '{ n[NR] = $2 - $1; sum += n[NR] }
-		END { for (i in n) used += n[i] >= sum / 8; exit NR != 4 || sum < 16000000 || used < paths }' && return
+		END { for (i in n) used += n[i] >= sum / 64; exit NR != 4 || sum < 16000000 || used < paths }' && return
 	paste "$1" "$2"
 	return 1
 }
@@ -81,7 +83,7 @@ done
 check "lanes have left spines that were cut ($(detours))" more_detours 1
 touch "$work/stop"
 wait "$job"
-check "all sums are exact" right 2
+check "all sums are exact" right 2 || tail -n 20 "$out"
 down
 
 # Without routers there are no more lanes than with TRIB_PATHS=off, and no lane looks for a path.

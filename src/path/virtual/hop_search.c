@@ -8,6 +8,7 @@ void hop_search_init(struct hop_search *search, unsigned most)
 {
 	memset(search, 0, sizeof(*search));
 	search->most = most;
+	search->patience = SEARCH_PATIENCE;
 	search->n_pairs = search->n_apart = 1;
 }
 
@@ -203,7 +204,8 @@ bool hop_search_is_tracing(const struct hop_search *search)
 
 bool hop_search_wants(const struct hop_search *search)
 {
-	unsigned patience = 4 * search->n_kept, traced = count(search, CANDIDATE_TRACED);
+	unsigned patience = search->patience * search->n_kept,
+		 traced = count(search, CANDIDATE_TRACED);
 
 	if (patience < SEARCH_FRUITLESS)
 		patience = SEARCH_FRUITLESS;

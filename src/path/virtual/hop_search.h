@@ -20,11 +20,12 @@
 #include "path/virtual/virtual_path.h"
 
 #define SEARCH_CANDIDATES 48u
-#define SEARCH_TRACED 8u           /* candidates traced at once */
-#define SEARCH_FRUITLESS 12u       /* candidates in a row without a new path; or 4 for each path */
-#define SEARCH_SAME 4u             /* answers after which a hop counts as common to all paths */
-#define SEARCH_DOUBLES 4u          /* doubles that are traced again in a round */
-#define SEARCH_WAIT_NS 50000000ull /* 50 ms: the wait for the answer to a probe */
+#define SEARCH_TRACED 8u             /* candidates traced at once */
+#define SEARCH_FRUITLESS 12u         /* candidates in a row without a new path */
+#define SEARCH_PATIENCE 4u           /* or so many for each path, if these are more */
+#define SEARCH_SAME 4u               /* answers after which a hop counts as common to all paths */
+#define SEARCH_DOUBLES 4u            /* doubles that are traced again in a round */
+#define SEARCH_WAIT_NS 50000000ull   /* 50 ms: the wait for the answer to a probe */
 #define SEARCH_AGAIN_NS 500000000ull /* 0.5 s: the time between two rounds of tracing again */
 
 enum candidate_state {
@@ -47,6 +48,7 @@ struct candidate {
 struct hop_search {
 	unsigned most;      /* paths to look for */
 	unsigned n, n_kept; /* candidates, and those kept */
+	unsigned patience;  /* fruitless candidates for each path that is kept */
 	unsigned n_pairs;   /* of addresses; the candidates begin with these, in their order */
 	unsigned n_apart;   /* of them: pairs that share no address, as far as possible */
 	unsigned fruitless; /* candidates in a row that gave no new path */
