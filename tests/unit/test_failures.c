@@ -76,10 +76,10 @@ static void absent_root_body(struct rank *rank)
 	trib_request *request;
 
 	if (rank->rank == 1)
-		nap_ms(700);
+		nap_ms(1500);
 	demand(trib_ibroadcast(rank->comm, bytes, sizeof(bytes), TRIB_U8, 1, &request) == TRIB_OK);
 	if (rank->rank != 1) {
-		demand(trib_wait(&request, 0.3) == TRIB_ERR_TIMEOUT);
+		demand(trib_wait(&request, 0.9) == TRIB_ERR_TIMEOUT);
 		demand(error_has("waiting for rank 1 "));
 	}
 	demand(trib_wait(&request, -1) == TRIB_OK);
