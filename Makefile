@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run test test-rdma bench soak fuzz static install clean help
+.PHONY: build run test test-rdma test-mpi bench soak fuzz static python install clean help
 
 build: ## build the library, trib and tribd into build/
 	@scripts/build.sh
@@ -17,6 +17,9 @@ test: ## every test, then what was skipped; the last line is "N passed, N failed
 test-rdma: ## all tests of RDMA programs, on RDMA devices or in a virtual machine
 	@scripts/test_rdma.sh
 
+test-mpi: build ## HPCC and all of mpi4py's own tests, with the adapter and without; ten minutes
+	@tests/net/test_mpi_suite.sh build/src/cli/trib all
+
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
 	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
 
@@ -28,6 +31,11 @@ fuzz: ## every fuzz target in turn, SECONDS=600 in all
 
 static: ## programs for machines without packages, ARCH=x86_64 or aarch64, as a tar.gz
 	@scripts/static.sh $(ARCH)
+
+python: build ## the Python package, as a wheel and as a Debian package, into build/
+	@scripts/deps.sh python
+	@scripts/python_package.sh wheel
+	@scripts/python_package.sh deb
 
 install: ## install to PREFIX=/usr/local, below DESTDIR= where it is given
 	@scripts/install.sh '$(abspath $(PREFIX))' '$(DESTDIR)'

@@ -7,6 +7,11 @@ _trib_options() {
 	"$@" --help 2>/dev/null | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
 }
 
+# _trib_commands WORDS...: prints the commands of `trib`, or of a command that has some.
+_trib_commands() {
+	"$@" --help 2>/dev/null | sed -n '/^Commands:$/,/^$/s/^  \([a-z-]*\)  .*/\1/p'
+}
+
 _trib_clusters() {
 	ls /run/tributary/net 2>/dev/null
 }
@@ -46,7 +51,7 @@ _trib() {
 		return
 		;;
 	--plane)
-		if [[ ${COMP_WORDS[1]} == bench ]]; then
+		if [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
 			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp pisa" -- "$word")
@@ -76,11 +81,9 @@ _trib() {
 		return
 		;;
 	--systems)
-		if [[ ${COMP_WORDS[2]} == glm ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "model vanilla data mpi" -- "$word")
-			return
-		fi
-		mapfile -t COMPREPLY < <(compgen -W "xdp udp pisa dense auto" -- "$word")
+		local -A systems=([glm]="model vanilla data mpi" [sparse]="hot servers dense"
+			[latency]="xdp udp pisa dense auto auto-udp mpi-xdp mpi-udp mpi-none")
+		mapfile -t COMPREPLY < <(compgen -W "${systems[${COMP_WORDS[2]}]}" -- "$word")
 		return
 		;;
 	--collective)
@@ -92,7 +95,7 @@ _trib() {
 			mapfile -t COMPREPLY < <(compgen -W "all none openmpi gloo mpich" -- "$word")
 			return
 		fi
-		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp trib-star trib-ring openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp trib-star trib-ring mpi-trib mpi-trib-ring nccl-collnet nccl-ring openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
 	--hostfile | --jobs | --philly | --gavel | --per-job | --fabric | --traces)
@@ -135,13 +138,7 @@ _trib() {
 	esac
 
 	case ${COMP_WORDS[1]} in
-	net) command=(up down exec list cut slow restore) ;;
-	show) command=(config paths) ;;
-	bench) command=(allreduce deploy engine glm glm-kernel latency numbers path plane plot rates sparse sparse-store) ;;
-	glm) command=(train predict inspect make) ;;
-	sparse) command=(hot serve status log audit) ;;
-	job) command=(new end) ;;
-	node) command=(drain resume forget) ;;
+	show | net | bench | glm | sparse | job | node) mapfile -t command < <(_trib_commands "$trib" "${COMP_WORDS[1]}") ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
@@ -152,9 +149,7 @@ _trib() {
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W \
-			"--help --version $("$trib" --help 2>/dev/null | sed -n 's/^  \([a-z]\+\)  .*/\1/p')" \
-			-- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "--help --version $(_trib_commands "$trib")" -- "$word")
 	elif ((COMP_CWORD == 2 && ${#command[@]})); then
 		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
 	elif [[ (${COMP_WORDS[1]} == plan || ${COMP_WORDS[1]} == glm || ${COMP_WORDS[1]} == sparse) && $word != -* ]]; then

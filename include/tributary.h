@@ -5,7 +5,8 @@
  * Every worker process opens a communicator. All of them call the same
  * collectives in the same order. Vectors go to an aggregator, which adds them
  * and sends one sum back. There may be a tree of aggregators, or several trees
- * at once, each with a share of every vector.
+ * at once, each with a share of every vector. Without an aggregator, the ranks
+ * sum among themselves.
  *
  *     #include <tributary.h>
  *
@@ -70,9 +71,8 @@ typedef enum {
 	TRIB_BF16,
 	TRIB_F32,
 	TRIB_F64,
-	TRIB_F8E4M3, /* 8 bits, as OCP and NCCL have them: no infinities; NaN if a sum is too large
-	              */
-	TRIB_F8E5M2, /* 8 bits with infinities */
+	TRIB_F8E4M3, /* 8 bits (OCP), without infinities; NaN if a sum is too large */
+	TRIB_F8E5M2, /* 8 bits (OCP), with infinities */
 } trib_type;
 
 /*
@@ -112,17 +112,38 @@ typedef struct {
 	const char *trees;   /* several aggregators: the text of TRIB_TREES */
 	const char *controller; /* "host:port" of the controller, which then assigns aggregators */
 	int wire_bits; /* least bits of an element of a float sum on the wire: 8, 16 or 32 */
+	/*
+	 * For a job with several communicators that are opened one by one: a number that all ranks
+	 * of this one give, and those of no other communicator of the job. 0: the first one.
+	 */
+	uint64_t key;
+	/*
+	 * An allgather of the program's own, over the ranks of this communicator: writes the
+	 * `bytes` of each rank to `all`, in the order of ranks, and returns 0. trib_init calls it
+	 * a few times, on all ranks alike. Then trib_init succeeds on all ranks or fails on all of
+	 * them. If no aggregator is named, the ranks find each other by it.
+	 */
+	int (*exchange)(void *exchange_context, const void *mine, void *all, size_t bytes);
+	void *exchange_context;
+	/*
+	 * A thread that waits in a blocking call or in trib_wait calls this every few milliseconds,
+	 * so that the program can do other work meanwhile. It must return soon, and must not call
+	 * this library. NULL: nothing is called.
+	 */
+	void (*idle)(void *idle_context);
+	void *idle_context;
 } trib_options;
 
-#define TRIB_OPTIONS_INIT                                                      \
-	{                                                                      \
-		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 \
+#define TRIB_OPTIONS_INIT                                                                      \
+	{                                                                                      \
+		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, \
+			NULL, NULL                                                             \
 	}
 
 /*
  * Joins the job and waits, up to the deadline, until all its ranks have joined.
- * Ranks and aggregator may start in any order, also before the host has a route. What
- * it waits for is logged (TRIB_LOG=notice). `options` may be NULL.
+ * Ranks and aggregator may start in any order, also before the host has a route. The
+ * log says what it waits for (TRIB_LOG=notice). `options` may be NULL.
  *
  * If a controller assigns the trees, the loss of an aggregator is not an error:
  * running collectives continue in other trees, with the same sums, within their
@@ -282,6 +303,9 @@ const char *trib_last_error(void);
 
 /* Sets that sentence and returns `status`: for libraries that are built on this one. */
 trib_status trib_set_error(trib_status status, const char *sentence);
+
+/* TRIB_VERSION of the library that is loaded, for programs that find it while they run. */
+const char *trib_version(void);
 
 /* The name of a status, e.g. "timeout". */
 const char *trib_status_name(trib_status status);

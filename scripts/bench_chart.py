@@ -120,3 +120,20 @@ def sim_jitter(runs):
         plots[suffix] = bands("Steps that vary: saving that is lost", f"mean of {len(of_setting)} traces, between the lowest and the "
                               f"highest; {where}", "standard deviation of the computation, %", "of the possible saving, %", lines)
     return plots
+
+
+POINTS = 10  # of a curve
+
+
+def ddp_loss(runs):
+    """The loss of each system over the steps: the mean of a tenth of the steps, between the lowest and the highest."""
+    result = runs[0]["result"]
+    lines = []
+    for name, of in result["systems"].items():
+        losses = of["losses"]
+        many = max(len(losses) // POINTS, 1)
+        parts = [losses[at:at + many] for at in range(0, len(losses) - many + 1, many)]
+        if "gain" in of:
+            lines.append((name, f"{parts[-1][-1]:.4f}", [(i + 1, min(part), sum(part) / many, max(part)) for i, part in enumerate(parts)]))
+    return {"": bands("Loss of training with DistributedDataParallel", f"{result['parameters'] / 1e6:.1f} million parameters, "
+                      f"{result['data']}; same seeds; points are means of {many} steps", f"steps / {many}", "loss", lines)}

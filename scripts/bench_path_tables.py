@@ -106,7 +106,15 @@ def verbs_events(runs):
     return table(["when", "Mb/s", "Mb/s of each path"], [[what, f"{sum(each):.1f}", mbits(each)] for what, each in rows])
 
 
+def verbs_allreduce(runs):
+    """Beside one path, what several carry."""
+    rows = runs[0]["result"]["rows"]
+    return table(["paths", "Mb/s that a rank sends", "in all runs", "times one path"],
+                 [[row["paths"], f"{row['mbit']:.1f}", f"{row['low']:.1f} to {row['high']:.1f}", times(row["mbit"] / rows[0]["mbit"])]
+                  for row in rows])
+
+
 def verbs_token(runs):
-    return table(["transport", "half a round trip", "in all runs"],
-                 [[row["transport"], f"{row['us']:.0f} µs", f"{row['low']:.0f} to {row['high']:.0f} µs"]
+    return table(["program", "bytes", "transport", "half a round trip", "in all runs"],
+                 [[row["tool"], row["bytes"], row["transport"], f"{row['us']:.0f} µs", f"{row['low']:.0f} to {row['high']:.0f} µs"]
                   for row in runs[0]["result"]["rows"]])

@@ -97,7 +97,9 @@ def is_this_code(commit, section):
     if "+" in commit:  # git does not have it
         return commit == commit_now()
     names = git("diff", "--name-only", "--no-renames", commit, "--", *CODE)
-    for name in (names or "").split("\n") if names is not None else ["?"]:
+    if names is None:  # git does not have the commit
+        return False
+    for name in names.split("\n"):
         old, path = git("show", f"{commit}:{name}"), os.path.join(ROOT, name)
         if name and bench_sections.uses(section, name) and (old is None or not os.path.exists(path) or
                                                             bare_code(name, old) != bare_code(name, read(path))):

@@ -37,6 +37,8 @@ class Section:
 
 # Code that no section uses but those with the word in their names.
 OWN_CODE = {
+    "sim": ("src/sim/", "src/cli/sim/"),
+    "plans": ("src/cli/plan/",),
     "glm": ("src/glm/", "src/bench/glm/", "src/cli/glm/", "include/tributary/glm.h", "examples/linear.c"),
     "sparse": ("src/sparse/", "src/bench/sparse/", "src/bench/store/", "src/cli/sparse/", "include/tributary/sparse.h", "examples/sparse",
                "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
@@ -44,16 +46,30 @@ OWN_CODE = {
     "path": ("src/path/balance/", "src/path/channel/", "src/path/virtual/", "src/bench/path/", "src/worker/ring/",
              "src/worker/ranks/"),
     "verbs": ("src/path/verbs/", "adapters/verbs/"),
+    "ddp": ("adapters/python/",),
+    "mpi": ("adapters/mpi/", "src/launch/mpi_"),
+    "nccl": ("adapters/nccl/", "bench/peers/nccl", "bench/peers/bootstrap", "src/launch/nccl_plugin", "src/cli/check/check_nccl"),
 }
 
 
-# All the code that sections of these first words use.
-WHOLE_CODE = {"sim": ("src/sim/", "src/cli/sim/", "src/plan/", "src/base/")}
+# All the code that these sections use: by their names, or by the names' first words.
+SUMS = ("src/base/", "src/number/", "src/engine/", "src/wire/")
+WHOLE_CODE = {
+    "sim": ("src/sim/", "src/cli/sim/", "src/plan/", "src/base/"),
+    "plans": ("src/plan/", "src/cli/plan/", "src/base/"),
+    "decisions": ("src/control/policy/", "src/control/placement/", "src/plan/", "src/base/"),
+    "accuracy": (*SUMS, "src/bench/numbers/"),
+    "engine": (*SUMS, "src/bench/engine/", "src/plane/xdp/bpf/"),
+    "planes": (*SUMS, "src/plane/", "src/net/", "src/daemon/", "src/bench/plane/", "src/bench/load/"),
+    "planes-allreduce": None, "planes-cpu": None,  # also all that workers run
+    "glm-kernel": ("src/base/", "src/number/", "src/glm/", "src/bench/glm/"),
+    "sparse-store": ("src/base/", "src/sparse/", "src/bench/store/"),
+}
 
 
 def uses(name, path):
     """Whether figures of the section `name` depend on that file."""
-    whole = WHOLE_CODE.get(name.split("-")[0])
+    whole = WHOLE_CODE[name] if name in WHOLE_CODE else WHOLE_CODE.get(name.split("-")[0])
     if whole:
         return path.startswith(whole)
     return all(word in name.split("-") or not path.startswith(paths) for word, paths in OWN_CODE.items())
@@ -98,10 +114,14 @@ def path(options, label="", plot=False):
     return Run(f"trib bench path {options}", label, "--seconds 0.3 --warm 0.3 --repeats 1", plot=plot)
 
 
-def verbs(case, more=""):
-    """In a virtual machine, with four paths of 30 Mb/s."""
-    return Run(f"tests/rdma/run.sh --limit 1200 python3 scripts/bench_verbs.py build/adapters/verbs/libtribverbs.so {case}{more}",
+def verbs(case, more="", rate=8):
+    """In a virtual machine, with four paths of that many Mb/s."""
+    return Run(f"env PATH_RATE={rate}mbit tests/rdma/run.sh --limit 1200 python3 scripts/bench_verbs.py build/adapters/verbs/libtribverbs.so {case}{more}",
                quick="--repeats 1 --seconds 2", json="stdout")
+
+
+def ddp(model):
+    return [Run(f"scripts/bench_ddp.py --model {model}", quick="=scripts/bench_ddp.py --model small --steps 4 --warmup 1")]
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -168,6 +188,14 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("nccl", "nccl", "NCCL's calls over its plugin: through an aggregator, and around a ring", 3, "nccl",
+            [allreduce("--hosts 4 --link 1gbit --sizes 1M,16M,64M --iterations 6 --repeats 5 --against nccl-collnet,nccl-ring")]),
+    Section("mpi", "mpi", "an MPI program with the adapter, four hosts at 1 Gb/s, beside Open MPI", 5, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M --iterations 5 --against mpi-trib,mpi-trib-ring,openmpi,openmpi-default")]),
+    Section("mpi-small", "mpi", "short vectors of an MPI program, two to sixteen hosts", 7, "latency",
+            [latency(f"--hosts {hosts} --link 1gbit --sizes {sizes} --systems mpi-xdp,mpi-udp,mpi-none,xdp,udp --against openmpi "
+                     "--iterations 1500 --warmup 2500 --repeats 3", plot=False)
+             for hosts, sizes in (("2,4,8,16", "8"), ("4", "512,4K"))]),
     Section("path-ring", "ring", "allreduces without an aggregator, beside the rings of others", 8, "allreduce",
             [allreduce("--hosts 4 --link 1gbit --sizes 1K,64K,1M,16M,64M --iterations 5 --repeats 2 --against trib-ring,ring,gloo,openmpi",
                        "4 hosts", plot=True),
@@ -179,9 +207,10 @@ SECTIONS = [
              for name in ("reduce-scatter", "allgather") for n in (4, 8)]),
     Section("path", "paths", "one to four paths, beside ECMP and multipath TCP (Maestro's Fig. 8)", 2, "path",
             [path("--core 200mbit --paths 1,2,3,4 --repeats 3 --seconds 3", plot=True)], ("",)),
-    Section("path-unlike", "paths", "paths of unlike rates, and loss on one path", 2, "path",
+    Section("path-unlike", "paths", "paths of unlike rates, and loss on one path", 3, "path",
             [path("--paths 4 --unlike 200mbit,100mbit,50mbit,200mbit --repeats 3 --seconds 3", "unlike rates"),
-             path("--paths 4 --loss leaf1-spine2=0.01 --repeats 3 --seconds 3", "1 % loss on one path")]),
+             *(path(f"--paths 4 --loss leaf1-spine2={loss / 100} --repeats 3 --seconds 3", f"{loss} % loss on one path")
+               for loss in (1, 5, 10))]),
     Section("path-load", "paths", "background traffic on three of four paths (Maestro's Fig. 12c)", 1, "path_load",
             [path("--paths 4 --load 0,25,50,75 --transport ours --repeats 3 --seconds 5")]),
     Section("path-chunk", "paths", "chunks of 12.5 to 400 KB (Maestro's Fig. 9)", 1, "path",
@@ -194,14 +223,18 @@ SECTIONS = [
             [path("--paths 4 --transport ours,mptcp --size 64K --timeline --seconds 5 --events 1:cut=4,2:cut=3,3:cut=2", plot=True)], ("",)),
     Section("path-mice", "paths", "short flows of other hosts beside one to four paths (Maestro's Fig. 14)", 2, "path_mice",
             [path("--paths 1,4 --mice 16K --repeats 3 --seconds 3")]),
-    Section("path-verbs", "verbs", "RDMA programs over one to four paths (Maestro's Fig. 8 and 13)", 6, "verbs", [verbs("paths")]),
-    Section("path-verbs-chunk", "verbs", "chunks of 12.5 to 400 KB (Maestro's Fig. 9)", 4, "verbs_chunk", [verbs("chunk")]),
+    Section("path-verbs", "verbs", "RDMA programs over one to four paths (Maestro's Fig. 8 and 13)", 5, "verbs", [verbs("paths")]),
+    Section("path-verbs-chunk", "verbs", "chunks of 12.5 to 400 KB (Maestro's Fig. 9)", 3, "verbs_chunk", [verbs("chunk", rate=16)]),
     Section("path-verbs-load", "verbs", "background traffic on three of four paths (Maestro's Fig. 12c)", 1, "verbs_load",
             [verbs("load")]),
     Section("path-verbs-events", "verbs", "a path that appears, paths cut one by one (Maestro's Fig. 12d and 12e)", 2, "verbs_events",
             [verbs("appear", " --seconds 8"), verbs("cut", " --seconds 6")]),
-    Section("path-verbs-token", "verbs", "the latency of 2 bytes, plain and with the library (Maestro's Fig. 12f)", 1, "verbs_token",
+    Section("path-verbs-token", "verbs", "the latency of short messages, plain and with the library (Maestro's Fig. 12f)", 2, "verbs_token",
             [verbs("token")]),
+    Section("path-verbs-allreduce", "verbs", "an allreduce around a ring by RDMA, over one to four paths (Maestro's Fig. 10 and 11)", 2,
+            "verbs_allreduce",
+            [Run("env PATH_RATE=10mbit tests/rdma/run.sh --limit 600 python3 scripts/bench_verbs_ring.py build/src/libtributary.so",
+                 quick="--repeats 1 --seconds 2", json="stdout")]),
     Section("path-allreduce", "paths", "an allreduce over one path and over four (Maestro's Fig. 10 and 11)", 3, "allreduce",
             [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric{spines} --sizes 16M --iterations 4 "
                  "--warmup 1 --repeats 2 --against trib-ring", label, SHORT)
@@ -237,17 +270,17 @@ SECTIONS = [
                   "--against tributary@tree,ring")),
     Section("short-cpu", "numbers", "CPU time of workers and aggregator, f16 and bf16 beside f32", 2, "short_cpu",
             short("--hosts 4 --link 1gbit --sizes 16M --iterations 20 --against ring")),
-    Section("accuracy", "numbers", "errors of sums, beside those of a ring", 1, "accuracy",
+    Section("accuracy", "accuracy", "errors of sums, beside those of a ring", 1, "accuracy",
             [Run(f"trib bench numbers --type {name}", name, "--elements 20000") for name in ("bf16", "f16", "f8e4m3", "f8e5m2")] +
             [Run("trib bench numbers --type f32 --wire 16", "f32, TRIB_WIRE=16", "--elements 20000")]),
-    Section("gradients", "numbers", "errors of sums of real gradients", 1, "accuracy",
+    Section("gradients", "accuracy", "errors of sums of real gradients", 1, "accuracy",
             [Run(f"trib bench numbers --type {kind} --elements 407050 --gradients {GRADIENTS}", label)
              for kind, label in (("bf16", "bf16"), ("f16", "f16"), ("f8e4m3", "f8e4m3"), ("f8e5m2", "f8e5m2"),
                                  ("f32 --wire 16", "f32, TRIB_WIRE=16"))],
             before=(f"rm -f {GRADIENTS}",
                     f"trib run -n 4 -- build/examples/train --epochs 1 --quiet --gradients {GRADIENTS}"),
             after=(f"rm -f {GRADIENTS}",)),
-    Section("short-training", "numbers", "two networks trained with gradients in 32, 16 and 8 bits", 7, "short_training",
+    Section("short-training", "accuracy", "two networks trained with gradients in 32, 16 and 8 bits", 7, "short_training",
             [Run(f"{start} run -n 4 -- build/examples/train --quiet --model {model} {LEARN} --seed {seed} {more}".strip(),
                  f"{model}|{label}|{seed}", "--epochs 1 --samples 20000")
              for model in ("mlp", "conv")
@@ -332,8 +365,8 @@ SECTIONS = [
                     "--data $TRIB_DATA/text8-head/text8.split.head.xz "
                     f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/words"),
             after=(f"rm -rf {TENSORS}",)),
-    Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 8, "sparse",
-            [sparse(f"--workers 8 --plane xdp --memory {memory}", f"{memory}B", plot=False)
+    Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 4, "sparse",
+            [sparse(f"--workers 8 --plane xdp --systems hot,servers --memory {memory}", f"{memory}B", plot=False)
              for memory in ("256K", "512K", "1M", "2M", "4M")]),
     Section("sparse-loss", "sparse", "lost packets (Libra's Fig. 18)", 4, "sparse",
             [sparse("--workers 8 --plane xdp,udp --systems hot,servers --loss 0,0.0001,0.001 --iterations 8")], ("",)),
@@ -362,6 +395,10 @@ SECTIONS = [
              allreduce("--hosts 4 --link 0 --sizes 64M", "links not shaped, offloads on")]),
     Section("traffic", "planes", "other traffic on the interface of an aggregator", 2, "traffic",
             [Run("scripts/bench_traffic.sh", quick="=env REPEATS=1 SECONDS_EACH=1 scripts/bench_traffic.sh", json="text")]),
+    Section("ddp-mlp", "pytorch", "DistributedDataParallel, a perceptron of 25 million parameters, beside gloo", 4, "ddp",
+            ddp("mlp --steps 36"), ("",), draw="ddp_loss"),
+    Section("ddp-transformer", "pytorch", "DistributedDataParallel, a transformer of 32 million parameters, beside gloo", 4, "ddp",
+            ddp("transformer --batch 2 --steps 20"), ("",), draw="ddp_loss"),
     Section("rates", "rates", "how fast rates are agreed on; a link that gets slower", 3, "rates",
             [Run("trib bench rates --runs 4", quick="--runs 1 --seconds 1 --repeats 3", plot=True)], ("",)),
     Section("deploy", "failover", "from the start of an aggregator to its answer", 2, "deploy",
@@ -417,6 +454,9 @@ SECTIONS = [
                        "10 Gb/s, four servers"),
              allreduce(f"--hosts 4 --link 5gbit --sizes 64M,256M {ON_WORKERS} --against ring", "5 Gb/s, no server")],
             ("",), cores=16),
+    Section("sixteen-nccl", "nccl", "the same at 10 Gb/s", 1, "nccl",
+            [allreduce("--hosts 4 --link 10gbit --sizes 16M,64M --iterations 8 --repeats 5 --against nccl-collnet,nccl-ring")],
+            cores=16),
     Section("sixteen-lanes", "sixteen", "one, two and four lanes", 2, "allreduce",
             [allreduce(f"--hosts 4 {link} --sizes 64M --repeats 1 --iterations 4 --lanes {n} --against trib-tcp",
                        f"{what}, lanes: {n}")
@@ -425,6 +465,18 @@ SECTIONS = [
     Section("sixteen-xagg", "sixteen", "XAgg's testbed with three of the paper's sizes", 6, "allreduce",
             [allreduce(f"{XAGG_SIXTEEN} --trees planned {PAPER_TREE} --against tributary@tree,trib-tcp@tree,tcp-agg@tree,ps,ring",
                        quick=XAGG_SHORT, plot=True)], ("",), cores=16),
+    Section("sixteen-latency", "sixteen", "8 x 32 bits, with a core for each host", 3, "latency",
+            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3",
+                     plot=False)], cores=16),
+    Section("sixteen-unshaped", "sixteen", "4 B to 1 MB, with a core for each host", 4, "latency",
+            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 300 --warmup 100",
+                     plot=False)], cores=16),
+    Section("sixteen-cpusync", "glm", "linear models beside CPUSync, with a core for each host", 2, "glm",
+            [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 3 --systems model,vanilla,mpi",
+                 "74, as rcv1")], cores=16),
+    Section("sixteen-sparse", "sparse", "the same on 16 cores", 6, "sparse",
+            [sparse(f"--systems hot,servers --plane xdp,udp --workers {n} --iterations 4 --warmup 3 --repeats 2 {SPARSE_LINKS}",
+                    plot=False) for n in (8, 16, 32)], cores=16),
     Section("sixteen-glm", "sixteen", "linear models on one to eight workers (P4SGD's Fig. 12)", 3, "glm_hosts",
             [glm("--hosts 1,2,4,8 --features 47236,332710,1000000 --batch 16 --rows 1024 --epochs 4 --systems model "
                  f"{GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")], cores=16),

@@ -10,7 +10,7 @@ import statistics
 import bench_profile
 from bench_cells import table, seconds, size, percent, middle, quantile, short_time, count, times
 from bench_path_tables import (path, path_load, path_mice, path_timeline, path_token,  # noqa: F401  (found by name)
-                               verbs, verbs_chunk, verbs_events, verbs_load, verbs_token)
+                               verbs, verbs_allreduce, verbs_chunk, verbs_events, verbs_load, verbs_token)
 
 
 # ---- trib bench allreduce ----
@@ -45,6 +45,25 @@ def allreduce(runs, keep=lambda row: True):
             lines += ["", f"*{run['label']}*", ""]
         lines += table(ALLREDUCE, allreduce_rows(run, keep))
     return lines + left_out(runs)
+
+
+def nccl(runs):
+    """Speeds beside the library's own allreduce, and beside NCCL's ring over the same plugin."""
+    rows, last = [], None
+    results = [row for run in runs for row in run["result"]["results"]]
+    medians = {(row["bytes"], row["system"]): row.get("median_s") for row in results}
+
+    def speed(row, other):
+        ours, theirs = row.get("median_s"), medians.get((row["bytes"], other))
+        return f"{theirs / ours:.2f}" if ours and theirs and row["system"] != other else ""
+
+    for row in results:
+        rows.append(["" if row["bytes"] == last else size(row["bytes"]), system_name(row),
+                     seconds(row["median_s"]) if row.get("median_s") else "failed", percent(row.get("spread")),
+                     percent(row.get("share_of_limit")), speed(row, "tributary"), speed(row, "nccl-ring")])
+        last = row["bytes"]
+    return table(["vector", "system", "median", "spread", "of limit", "speed / tributary's", "speed / nccl-ring's"],
+                 rows) + left_out(runs)
 
 
 def left_out(runs):
@@ -656,3 +675,17 @@ def share(runs):
     over = sum(c["over_capacity"] or 0 for c in r["counters"].values())
     return table(["step of"] + r["modes"], rows + [score]) + [
         "", f"The aggregator had {most} job at once at most, and more than its capacity {over} times."]
+
+
+def ddp(runs):
+    """A row a system, beside gloo."""
+    result = runs[0]["result"]
+    systems, gloo = result["systems"], result["systems"]["gloo"]
+    rows = [[name, seconds(of["median_s"]), f"{seconds(of['low_s'])} to {seconds(of['high_s'])}", percent(of.get("communication"), 0),
+             times(of.get("gain")), f"{of['losses'][-1]:.4f}" if "gain" in of else "–"] for name, of in systems.items()]
+    far = max(abs(a - b) / b for name, of in systems.items() if "gain" in of for a, b in zip(of["losses"], gloo["losses"]))
+    return table(["gradients by", "step", "in all steps", "communication", "times gloo's speed", "last loss"], rows) + [
+        "", f"{result['parameters'] / 1e6:.1f} million parameters, {result['data']}, {result['batch']} images a step on each of "
+        f"{result['hosts']} hosts, torch {result['torch']}. The loss differs from gloo's by at most {percent(far, 3)} in any step.",
+        "Weights that Tributary has trained " + ("have the same bits with and without an aggregator, and in a second run." if
+                                                 result["same_bits"] else "DIFFER between runs.")]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_docs.py: fails if a page links to a missing page or heading, or names a missing source file.
+"""check_docs.py: fails if a page links to a missing page or heading, or names a missing file, folder, test or
+section of `make bench`.
 
 Pages are all tracked *.md files. A source file is a name in backticks that ends in .c, .h, .sh or .py;
-its folder may be left out, as file names in src/ are unique.
+its folder may be left out, as file names in src/ are unique. A test may be named without its ending.
 """
 import os
 import re
@@ -11,6 +12,9 @@ import sys
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAME = re.compile(r"`([\w./-]+\.(?:c|h|sh|py))`")
+FOLDER = re.compile(r"`((?:adapters|bench|docs|examples|include|scripts|src|tests)/[\w/-]+)`")
+TEST = re.compile(r"`((?:test|fuzz)_\w+)`")
+SECTIONS = re.compile(r"\bONLY=([\w,-]+)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -26,6 +30,9 @@ def main():
     tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.split()
     pages = [path for path in tracked if path.endswith(".md")]
     suffixes = {path[at:] for path in tracked for at in [0] + [i + 1 for i, c in enumerate(path) if c == "/"]}
+    stems = {os.path.basename(path).partition(".")[0] for path in tracked}
+    with open("scripts/bench_sections.py") as file:
+        sections = set(re.findall(r"""["']([\w-]+)["']""", file.read()))
     faults = []
     for page in pages:
         with open(page) as file:
@@ -44,6 +51,15 @@ def main():
         for name in NAME.findall(text):
             if "NAME" not in name and name.lstrip("./") not in suffixes:
                 faults.append("%s: there is no file %s" % (page, name))
+        for name in FOLDER.findall(text):
+            if "NAME" not in name and not os.path.exists(name):
+                faults.append("%s: there is no folder %s" % (page, name))
+        for name in TEST.findall(text):
+            if name not in stems:
+                faults.append("%s: there is no test %s" % (page, name))
+        for name in ",".join(SECTIONS.findall(text)).split(","):
+            if name and name != "NAME" and name not in sections:
+                faults.append("%s: make bench has no section %s" % (page, name))
     print("\n".join(faults) if faults else "%d pages: every link and file name is right" % len(pages))
     sys.exit(1 if faults else 0)
 

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
 umask 022
+export CCACHE_DEPEND=1 # ccache runs no preprocessor: ninja has the compiler write down what a file includes
 
 say() { printf '%s\n' "$@"; }
 warn() { printf '%s\n' "$*" >&2; }
@@ -67,8 +68,9 @@ configure() {
 	packages >"$dir/packages"
 }
 
-# build DIR [TARGET]...: only ninja. It configures again by itself if a meson.build has changed.
-build() { ninja -C "$@"; }
+# build DIR [TARGET]...: only ninja. It configures again by itself if a meson.build has changed. If $behind is set, it
+# has a low priority, also beside tests that Meson starts: see behind.sh.
+build() { ${behind:+setsid --wait scripts/behind.sh} ninja -C "$@"; }
 
 # build_flavour NAME: configures and builds build/ (gcc) or build-NAME. Warnings are errors: those of gcc
 # in the first, those of clang in asan. The TSan flavour has only the programs that are run with TSan.

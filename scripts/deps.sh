@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deps.sh SET...: installs the Debian or Ubuntu packages that are missing for build, test or bench.
+# deps.sh SET...: installs the Debian or Ubuntu packages that are missing for build, test, bench or python (its wheel).
 # The sets static-x86_64 and static-aarch64 are for static programs of that architecture. If it is not
 # the architecture of this machine, it is added to dpkg as a foreign one.
 #
@@ -15,17 +15,19 @@ optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev liblzma-dev
 	libmicrohttpd-dev libjansson-dev libsqlite3-dev libgnutls28-dev
 	libcurl4-gnutls-dev|libcurl4-openssl-dev libibverbs-dev librdmacm-dev"
 
+optional_python="python3@python3 python3-setuptools python3-wheel"
+
 needed_test="libcmocka-dev"
 optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
 	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
 	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace systemd@systemd-analyze
 	sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun mpich@mpiexec.hydra libglpk-dev
-	libopenmpi-dev libgloo-dev g++@g++
+	libopenmpi-dev libmpich-dev gfortran@gfortran hpcc@hpcc python3-mpi4py libgloo-dev g++@g++ python3-pytest python3-numpy python3-torch $optional_python
 	ibverbs-utils@ibv_rc_pingpong ibverbs-providers rdmacm-utils@rping perftest@ib_write_bw python3-pyverbs"
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev mpich@mpiexec.mpich libmpich-dev libgloo-dev g++@g++
-	liblinear-tools@liblinear-train iperf3@iperf3 iputils-ping@ping python3@python3 linux-perf|linux-tools-generic@perf"
+	liblinear-tools@liblinear-train iperf3@iperf3 iputils-ping@ping python3@python3 python3-torch libopenblas0-pthread linux-perf|linux-tools-generic@perf"
 
 # The names of the two architectures in the names of packages.
 declare -A debian_names=([x86_64]=amd64 [aarch64]=arm64)
@@ -146,7 +148,7 @@ install() {
 	done
 }
 
-usage() { die "usage: deps.sh build|test|bench|static-x86_64|static-aarch64 ..."; }
+usage() { die "usage: deps.sh build|test|bench|python|static-x86_64|static-aarch64 ..."; }
 
 collect() {
 	local set
@@ -155,6 +157,7 @@ collect() {
 		build) needed+=" $needed_build" optional+=" $optional_build" ;;
 		test) needed+=" $needed_test" optional+=" $optional_test $(clang_runtime) $(qemu)" ;;
 		bench) needed+=" $needed_bench" optional+=" $optional_bench" ;;
+		python) optional+=" $optional_python" ;;
 		static-x86_64 | static-aarch64)
 			needed+=" $(static_packages "${set#static-}")"
 			[ "${set#static-}" = "$(uname -m)" ] || foreign=${debian_names[${set#static-}]}

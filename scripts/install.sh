@@ -3,11 +3,11 @@
 . "$(dirname "$0")/common.sh"
 
 # is_searched DIR: does the dynamic linker look there?
-is_searched() { ldconfig -v -N -X 2>/dev/null | grep -q "^$1:"; }
+is_searched() { ldconfig -v -N -X 2>/dev/null | grep "^$1:" >/dev/null; } # -q would end ldconfig early: an error
 
 main() {
 	local prefix=$1 destdir=${2:-} libraries
-	# Some objects know the prefix: they are compiled once if it is set before.
+	# A library knows the prefix: it is linked once if the prefix is set before.
 	[ ! -f build/build.ninja ] || meson configure build --prefix="$prefix" >/dev/null
 	scripts/build.sh
 	meson configure build --prefix="$prefix" >/dev/null

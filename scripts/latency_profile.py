@@ -8,6 +8,9 @@ samples of a core are the time of a call. A share of samples times the time of a
 
   sudo scripts/latency_profile.py build                     two hosts, 8 x 32 bits
   sudo scripts/latency_profile.py build --plane udp --bytes 4096
+  sudo scripts/latency_profile.py build --instructions      how many instructions the library runs for a call
+
+The last one needs valgrind instead of perf. Rank 0 runs in it, so that it is late, and mostly finds its result at once.
 """
 import argparse
 import os
@@ -35,7 +38,8 @@ WAITING = PARTS[1][0]
 WORKER = "the library: request, encode, checksum, timers, decode"
 BENCH = "the benchmark itself: vectors, times, checks"
 OTHER = "the rest of the kernel"
-POLLS = r"recvmsg|sched_yield|clock_gettime|lane_slot_drive|^pass$|udp_receive|wait_"
+COUNTED = 2000  # calls
+POLLS = r"recv|sched_yield|clock_gettime|lane_slot_drive|^pass$|udp_receive|wait_"
 
 
 def run(*words, **more):
@@ -73,6 +77,30 @@ def shares(record):
     return parts
 
 
+def instructions(job, program, folder):
+    """Instructions of rank 0 in user space, for each call."""
+    count = (f"valgrind --tool=callgrind --callgrind-out-file={folder}/callgrind.out --collect-atstart=no "
+             "--toggle-collect=trib_allreduce")
+    wrap = f'[ "$TRIB_RANK" = 0 ] && exec {count} "$@"; exec "$@"'
+    words = [*program, "--warmup", "0", "--iterations", str(COUNTED)]
+    done = subprocess.run([*job, "sh", "-c", wrap, "sh", *words], check=True, text=True, capture_output=True)
+    found = re.search(r"Collected : (\d+)", done.stdout + done.stderr)
+    if not found:
+        sys.exit("latency_profile.py: valgrind has counted nothing")
+    return int(found.group(1)) / COUNTED
+
+
+def profile(job, program, iterations, folder):
+    """The table of parts."""
+    words = [*job, *program, "--warmup", "5000", "--iterations", iterations]
+    plain = median_of(run(*words))
+    record = f"{folder}/perf.data"
+    run("perf", "record", "-a", "-F", "5000", "-o", record, "--", *words)
+    print(f"| part | share | of {plain * 1e6:.1f} µs |\n|---|---|---|")
+    for name, share in sorted(shares(record).items(), key=lambda item: -item[1]):
+        print(f"| {name} | {100 * share:.0f} % | {plain * share * 1e6:.2f} µs |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", help="build folder")
@@ -80,25 +108,23 @@ def main():
     parser.add_argument("--bytes", default="32")
     parser.add_argument("--hosts", default="2")
     parser.add_argument("--iterations", default="200000")
+    parser.add_argument("--instructions", action="store_true", help="count instructions instead")
     options = parser.parse_args()
-    if os.geteuid() or not shutil.which("perf"):
-        sys.exit("latency_profile.py: needs root and perf (package linux-perf)")
+    tool = "valgrind" if options.instructions else "perf"
+    if os.geteuid() or not shutil.which(tool):
+        sys.exit(f"latency_profile.py: needs root and {tool} (package {tool if options.instructions else 'linux-perf'})")
     trib, net = f"{options.build}/src/cli/trib", f"lp{os.getpid()}"
-    program = [f"{options.build}/bench/peers/trib_allreduce", "--bytes", options.bytes, "--warmup", "5000",
-               "--iterations", options.iterations]
-    job = [trib, "run", "-n", options.hosts, "--net", net, "--plane", options.plane, "--", *program]
+    program = [f"{options.build}/bench/peers/trib_allreduce", "--bytes", options.bytes]
+    job = [trib, "run", "-n", options.hosts, "--net", net, "--plane", options.plane, "--"]
     with tempfile.TemporaryDirectory() as folder:
         run(trib, "net", "up", "--name", net, "--hosts", options.hosts, "--servers", "1", "--switch")
         try:
-            plain = median_of(run(*job))
-            record = f"{folder}/perf.data"
-            run("perf", "record", "-a", "-F", "5000", "-o", record, "--", *job)
-            parts = shares(record)
+            if options.instructions:
+                print(f"{instructions(job, program, folder):.0f} instructions for a call")
+            else:
+                profile(job, program, options.iterations, folder)
         finally:
             run(trib, "net", "down", "--name", net)
-    print(f"| part | share | of {plain * 1e6:.1f} µs |\n|---|---|---|")
-    for name, share in sorted(parts.items(), key=lambda item: -item[1]):
-        print(f"| {name} | {100 * share:.0f} % | {plain * share * 1e6:.2f} µs |")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@
 logs=build/test-logs
 passed=0 failed=0 skipped=0 verdict=0
 measuring=(burn) # network tests that need the cores for themselves
-counting=(plane rates multicast) # network tests that run one by one, beside the analyses only
+# Network tests that run one by one, beside the analyses only. In nic and plane, work with real-time priority takes
+# most of a core: other tests would stand still.
+counting=(plane rates multicast nic)
 # The longest network tests start first, so that none runs alone at the end.
-slowest=(slot xdp_tree tree_xdp partition tree tcp nic share share_tcp xdp recover link_probe telemetry admit star_migration)
+slowest=(slot xdp_tree tree_xdp partition tree tcp share share_tcp xdp recover link_probe telemetry admit star_migration)
 skips=() # "NAME: REASON"
 repeated=() # tests that failed beside others
 # A crowded machine makes a test late. It makes no wrong sum, no fault that a sanitizer finds, and no crash.
@@ -48,7 +50,7 @@ excusable() {
 	[ -f "$1" ] && [ "$found" -eq 1 ]
 }
 
-# again NAME LOG COMMAND...: a test failed beside others. `run_again` runs the command when all else has ended.
+# again NAME LOG COMMAND...: a test failed beside others. `run_again` runs the command.
 again() {
 	local name=$1 log=$2 first
 	shift 2
@@ -59,12 +61,14 @@ again() {
 	say "$name" "$(printf '%q ' "$@")" >"$first.again"
 }
 
-# A test that fails here has failed.
+# run_again ALONE: one by one. If ALONE is yes, nothing else runs, and a test that fails here has failed. If ALONE is
+# no, analyses run too, and a test that fails has one more chance.
 run_again() {
-	local file lines alone=yes
+	local file lines alone=$1
 	for file in "$logs"/*.again; do
 		[ -e "$file" ] || continue
 		mapfile -t lines <"$file"
+		rm "$file"
 		repeated+=("${lines[0]}")
 		eval "${lines[1]}"
 	done
@@ -157,7 +161,7 @@ seeded() {
 # A part of meson_tests, whose variables it reads.
 meson_failed() {
 	local own=$logs/$label-$name.log
-	if [ -z "${alone:-}" ] && excusable "$own" "$note"; then
+	if [ "${alone:-no}" = no ] && excusable "$own" "$note"; then
 		again "$label $name" "$own" ${under:-} seeded "$(seed_of "$own")" meson_tests "$label" "$dir" "$name"
 	else
 		fail "$label $name, $note" "$own"
@@ -268,25 +272,23 @@ test_docs() {
 
 test_harness() { bash tests/harness/test_harness.sh; }
 
-# Only trib_* leaves the library; the rest are the names of the versions.
+# exports_only PATTERN NAME LIBRARY: NAME leaves the library, and only names that match. Names of versions do not count.
+exports_only() {
+	local strange
+	nm -D --defined-only "$3" | tee /dev/stderr | grep -E " [TDR] $2(@|\$)" >/dev/null
+	strange=$(nm -D --defined-only "$3" | awk -v pattern="$1" '$2 != "A" && $3 !~ pattern')
+	say "$strange"
+	[ -z "$strange" ]
+}
+
+# library NAME FOLDER: the file behind the links libNAME.so and libNAME.so.0.
+library() { find "$2" -maxdepth 1 -name "lib$1.so*" -type f | head -n 1; }
+
 test_symbols() {
-	local library strange
-	library=$(find build -maxdepth 2 -name 'libtributary.so*' -type f ! -name '*.p' | head -n 1)
-	[ -n "$library" ]
-	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_init'
-	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_/')
-	say "$strange"
-	[ -z "$strange" ]
-	library=$(find build/src/glm/library -name 'libtributary-glm.so*' -type f ! -path '*.p/*' | head -n 1)
-	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_glm_train'
-	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_glm_/')
-	say "$strange"
-	[ -z "$strange" ]
-	library=$(find build/src/sparse/library -name 'libtributary-sparse.so*' -type f ! -path '*.p/*' | head -n 1)
-	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_sparse_push'
-	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_sparse_/')
-	say "$strange"
-	[ -z "$strange" ]
+	exports_only '^trib_' trib_init "$(library tributary build/src)"
+	exports_only '^trib_glm_' trib_glm_train "$(library tributary-glm build/src/glm/library)"
+	exports_only '^trib_sparse_' trib_sparse_push "$(library tributary-sparse build/src/sparse/library)"
+	exports_only '^nccl(Coll)?NetPlugin_v' ncclNetPlugin_v11 build/adapters/nccl/libnccl-net-tributary.so
 }
 
 test_install() {
@@ -297,7 +299,7 @@ test_install() {
 	rm -rf "$to"
 	for name in bin/trib bin/tribd include/tributary.h libtributary.so tributary.pc man1/trib.1 \
 		completions/trib include/tributary/glm.h libtributary-glm.so tributary-glm.pc \
-		include/tributary/sparse.h libtributary-sparse.so tributary-sparse.pc; do
+		include/tributary/sparse.h libtributary-sparse.so tributary-sparse.pc libnccl-net-tributary.so; do
 		grep -q "/$name" "$logs/installed" || {
 			say "$name was not installed"
 			return 1
@@ -348,11 +350,16 @@ crowded_network_test() {
 	local name="net $1" log lines
 	log=$(log_of "$name")
 	lines=$(network_test "$1")
-	if [ "${lines%% *}" = FAIL ] && excusable "$log"; then
-		again "$name" "$log" network_test "$1"
+	if [ "${lines%% *}" = FAIL ] && [ "${alone:-no}" = no ] && excusable "$log"; then
+		again "$name" "$log" network_again "$1"
 	else
 		say "$lines"
 	fi
+}
+
+network_again() {
+	beside "again-$1" crowded_network_test "$1"
+	gather "again-$1"
 }
 
 # Analyses have a low priority, so they disturb these tests little.
@@ -394,6 +401,16 @@ analyses() {
 	check shellcheck test_shellcheck
 	check "file sizes" test_sizes
 	check harness test_harness
+}
+
+# What was built, and the pages.
+products() {
+	check "gcc loopback" test_loopback build
+	check "symbols of the library" test_symbols
+	check install test_install
+	check "man pages" test_man
+	check "no knots" test_structure
+	check docs test_docs
 }
 
 # beside NAME COMMAND...: runs checks in the background; `gather` shows their lines.
@@ -487,15 +504,11 @@ main() {
 		beside counting counting_tests
 		gather counting
 		meson_tests gcc build --no-suite vm
-		check "gcc loopback" test_loopback build
-		check "symbols of the library" test_symbols
-		check install test_install
-		check "man pages" test_man
-		check "no knots" test_structure
-		check docs test_docs
-		beside vm meson_tests vm build --suite vm
+		beside products products
+		beside vm meson_tests vm build --suite vm --num-processes 1 # each of them fills all cores
 		network_tests
 		gather vm
+		gather products
 	fi
 	if was_built ASan; then
 		sanitized threads_tests asan --suite timed --no-suite trees # TSan runs those
@@ -503,8 +516,9 @@ main() {
 	if was_built TSan; then
 		sanitized threads_tests tsan --no-suite wires # the same threads, other numbers
 	fi
+	run_again no
 	gather analyses
-	run_again
+	run_again yes
 	if [ "$built" -eq 0 ]; then
 		check "kernel log after the tests" test_kernel_log
 	fi

@@ -119,6 +119,9 @@ class Pages(unittest.TestCase):
         self.write("src/meson.build", "files(\n  'code.c',\n)\nflags = '-O1'\n")
         self.assertFalse(bench_report.is_this_code(commit, "deploy"))
 
+    def test_commits_that_git_does_not_have_are_old(self):
+        self.assertFalse(bench_report.is_this_code("0123456", "planes"))
+
     def test_changes_that_git_does_not_have_are_told(self):
         self.write("src/code.c", "2\n")
         self.assertTrue(self.measure().endswith("+changes"))

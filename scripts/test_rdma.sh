@@ -10,7 +10,7 @@ usable() {
 	local device
 	for device in /sys/class/infiniband/*; do
 		grep -q ACTIVE "$device/ports/1/state" 2>/dev/null || continue
-		if (here=tests/rdma; . tests/rdma/lib.sh; [ -n "$(addresses "${device##*/}")" ]); then
+		if (here=tests/rdma; . tests/rdma/lib.sh; paths=0; [ -n "$(gids "${device##*/}")" ]); then
 			say "${device##*/}"
 		fi
 	done
@@ -28,7 +28,7 @@ main() {
 	else
 		say "ends: $RDMA_A and $RDMA_B, of ${#devices[@]} usable devices: ${devices[*]}"
 	fi
-	for name in plain tools faults suite; do
+	for name in plain tools faults ring streams suite; do
 		code=0
 		say "-- $name"
 		"${bed[@]}" sh "tests/rdma/test_$name.sh" build || code=$?

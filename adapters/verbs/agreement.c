@@ -23,7 +23,7 @@
 #define SLOW_NS (1000 * MS) /* between messages to a peer that has not answered for PATIENCE_NS */
 #define ALIVE_NS (200 * MS) /* between messages if all is agreed on */
 #define HOLD_ASKING_NS (200 * MS) /* large requests wait so long for the peer's first answer */
-#define HOLD_NS (400 * MS)        /* ... and so long until all paths are up */
+#define HOLD_NS (400 * MS)        /* large requests wait so long until all paths are up */
 #define SILENT_NS (100 * MS)
 #define PATIENCE_NS (2000 * MS)
 #define GRACE_NS (200 * MS) /* completions may come for so long after the peer has left */
@@ -307,7 +307,7 @@ static bool is_settled(const struct link_qp *link)
 
 	for (unsigned i = 0; i < link->n_paths; i++)
 		settled = settled && link->splitter.up[i];
-	return settled;
+	return settled && !link->splitter.own_down;
 }
 
 static void tell_if_due(struct link_qp *link, uint64_t now)
@@ -355,18 +355,20 @@ static bool step(struct link_qp *link, uint64_t now)
 {
 	bool busy;
 
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	if (link->mode != LINK_PLAIN)
 		listen_to_all(link, now);
 	if (link->mode == LINK_MULTI) {
 		for (unsigned i = 0; i < link->n_paths; i++)
 			path_step(link, i, now);
+		own_step(link);
 		check_silence(link, now);
 		receive_advertise(link);
 		send_pump(link);
 	}
 	check_hold(link, now);
-	if (link->mode == LINK_GONE && splitter_is_busy(&link->splitter) &&
+	if (link->mode == LINK_GONE &&
+	    (splitter_is_busy(&link->splitter) || link->splitter.own_down) &&
 	    clock_since(now, link->gone_since) > GRACE_NS)
 		link_break(link, IBV_WC_RETRY_EXC_ERR);
 	if (link->mode == LINK_ASKING || link->mode == LINK_MULTI)
@@ -374,7 +376,7 @@ static bool step(struct link_qp *link, uint64_t now)
 	busy = link->mode != LINK_PLAIN &&
 	       (splitter_has_more(&link->splitter) || !is_settled(link)) &&
 	       !(link->mode == LINK_ASKING && link->told);
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 	return busy;
 }
 
@@ -392,6 +394,8 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 		if (step(link, now)) {
 			*timeout = TICK_MS;
 			cq_progress(link->send_cq);
+			if (atomic_load(&link->mending))
+				cq_progress(link->receive_cq);
 		}
 		if (link->late)
 			cq_take_late(link);

@@ -48,25 +48,24 @@ static int take(struct shared_cq *cq, int n, struct ibv_wc *wc)
 static void handle(struct shared_cq *cq, struct ibv_wc *wc)
 {
 	struct ibv_wc done;
-	unsigned place;
-	struct link_qp *link = table_hold_number(cq->cq->context, wc->qp_num, &place);
+	const struct seat *seat = table_find_number(cq->cq->context, wc->qp_num);
+	struct link_qp *link = seat->link;
 
 	if (!link) {
-		if (place == OTHER_QP)
+		if (seat->place == OTHER_QP)
 			push(cq, wc);
 		return;
 	}
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	if (wc->wr_id >> ID_KIND_SHIFT == ID_RECEIVE) {
-		receive_completed(link, wc);
-		push(cq, wc);
+		if (receive_completed(link, wc))
+			push(cq, wc);
 	} else {
-		send_completed(link, place, wc);
+		send_completed(link, seat->place, wc);
 		while (send_take_done(link, &done))
 			push(cq, &done);
 	}
-	pthread_mutex_unlock(&link->lock);
-	atomic_fetch_sub(&link->users, 1);
+	link_unlock(link);
 }
 
 /* Takes up to BATCH completions of the real CQ. Returns how many; negative: an error. */
@@ -119,10 +118,16 @@ void cq_take_late(struct link_qp *link)
 	struct ibv_wc wc;
 
 	pthread_mutex_lock(&link->send_cq->lock);
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	while (send_take_done(link, &wc))
 		push(link->send_cq, &wc);
 	link->late = false;
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 	pthread_mutex_unlock(&link->send_cq->lock);
+	pthread_mutex_lock(&link->receive_cq->lock);
+	link_lock(link);
+	while (receive_take_lost(link, &wc))
+		push(link->receive_cq, &wc);
+	link_unlock(link);
+	pthread_mutex_unlock(&link->receive_cq->lock);
 }

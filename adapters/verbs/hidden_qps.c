@@ -2,82 +2,37 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "path/verbs/gid_order.h"
 #include "tribverbs.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define HOPS 64
-#define TIMEOUT 15 /* 134 ms (4.096 us * 2^15) until a packet goes again */
-#define RETRIES 5  /* then the path has failed */
+#define TIMEOUT 16 /* 268 ms (4.096 us * 2^16) until a packet goes again */
+#define RETRIES 2  /* then the path has failed */
 #define READS 16   /* READs in flight on a path at most */
-#define GIDS_MAX 256u
-
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
-}
-
-/*
- * The place of an address among the paths: both sides must come to the same order. It is that of
- * TRIB_VERBS_ADDRESSES, or without it that of the numbers. Negative: not to be used.
- */
-static int64_t order_of(const union ibv_gid *gid)
-{
-	const char *list = getenv("TRIB_VERBS_ADDRESSES");
-	char text[INET_ADDRSTRLEN];
-	uint32_t number;
-	size_t length;
-
-	memcpy(&number, gid->raw + 12, sizeof(number));
-	if (!list || !*list)
-		return ntohl(number);
-	inet_ntop(AF_INET, &number, text, sizeof(text));
-	length = strlen(text);
-	for (const char *at = list; (at = strstr(at, text)); at += length)
-		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
-			return at - list;
-	return -1;
-}
-
-struct address {
-	union ibv_gid gid;
-	int64_t order;
-	uint8_t index;
-};
-
-static int compare(const void *left, const void *right)
-{
-	const struct address *a = left, *b = right;
-
-	return (a->order > b->order) - (a->order < b->order);
-}
 
 /* Those of the device for RoCE v2 and IPv4, in order. */
-static unsigned list_addresses(struct ibv_context *context, struct address *out)
+static unsigned list_addresses(struct ibv_context *context, struct gid_address *out)
 {
+	const char *wanted = getenv("TRIB_VERBS_ADDRESSES");
 	struct ibv_gid_entry entry;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < GIDS_MAX; i++) {
-		if (ibv_query_gid_ex(context, PORT, i, &entry, 0) != 0 ||
-		    entry.gid_type != IBV_GID_TYPE_ROCE_V2 || !is_ipv4(&entry.gid))
-			continue;
-		out[n] = (struct address){ entry.gid, order_of(&entry.gid), (uint8_t)i };
-		n += out[n].order >= 0;
-	}
-	qsort(out, n, sizeof(*out), compare);
+	for (unsigned i = 0; i < GIDS_MAX; i++)
+		if (ibv_query_gid_ex(context, PORT, i, &entry, 0) == 0 &&
+		    entry.gid_type == IBV_GID_TYPE_ROCE_V2)
+			n = gid_append(out, n, entry.gid.raw, i, wanted);
+	qsort(out, n, sizeof(*out), gid_compare);
 	return n;
 }
 
 unsigned hidden_find_addresses(struct link_qp *link)
 {
-	struct address addresses[GIDS_MAX];
+	struct gid_address addresses[GIDS_MAX];
 	enum path_search search;
 	unsigned most = PATHS_MAX, n = list_addresses(link->context, addresses);
 
@@ -86,14 +41,13 @@ unsigned hidden_find_addresses(struct link_qp *link)
 	if (n > most)
 		n = most;
 	for (unsigned i = 0; i < n; i++) {
-		memcpy(link->own.paths[i].address, addresses[i].gid.raw,
-		       sizeof(addresses[i].gid.raw));
+		memcpy(link->own.paths[i].address, addresses[i].raw, sizeof(addresses[i].raw));
 		link->gid_index[i] = addresses[i].index;
 	}
 	return n;
 }
 
-static uint32_t random_psn(void)
+uint32_t hidden_psn(void)
 {
 	uint32_t psn = 0;
 
@@ -122,7 +76,7 @@ static bool init(struct link_qp *link, unsigned path)
 		                    .qp_access_flags =
 		                            link->init.qp_access_flags | IBV_ACCESS_REMOTE_WRITE };
 
-	link->own.paths[path].psn = random_psn();
+	link->own.paths[path].psn = hidden_psn();
 	return modify(link, path, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
@@ -144,7 +98,7 @@ static bool create_one(struct link_qp *link, unsigned path)
 		log_warn("path %u: no QP: %s", path, strerror(errno));
 		return false;
 	}
-	table_add_number(link->context, link->hidden[path]->qp_num, link, path);
+	table_add_number(link->context, link->hidden[path]->qp_num, &link->seats[path]);
 	link->own.paths[path].qpn = link->hidden[path]->qp_num;
 	return init(link, path);
 }
@@ -206,12 +160,12 @@ void hidden_destroy(struct link_qp *link)
 	if (link->rings_mr)
 		real.dereg_mr(link->rings_mr);
 	link->rings_mr = NULL;
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	free(link->rings);
 	free(link->keys);
 	link->rings = NULL;
 	link->keys = NULL;
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 }
 
 void hidden_fail(struct link_qp *link, unsigned path)
@@ -229,6 +183,16 @@ bool hidden_renew(struct link_qp *link, unsigned path)
 	return create_one(link, path);
 }
 
+void hidden_route(const struct link_qp *link, unsigned path, struct ibv_ah_attr *route)
+{
+	const struct pact_path *peer = &link->peer.paths[path];
+
+	route->is_global = 1;
+	memcpy(route->grh.dgid.raw, peer->address, sizeof(peer->address));
+	route->grh.sgid_index = link->gid_index[path];
+	route->grh.hop_limit = HOPS;
+}
+
 bool hidden_connect(struct link_qp *link, unsigned path)
 {
 	const struct pact_path *peer = &link->peer.paths[path];
@@ -242,10 +206,7 @@ bool hidden_connect(struct link_qp *link, unsigned path)
 		.ah_attr = link->rtr.ah_attr,
 	};
 
-	attr.ah_attr.is_global = 1;
-	memcpy(attr.ah_attr.grh.dgid.raw, peer->address, sizeof(peer->address));
-	attr.ah_attr.grh.sgid_index = link->gid_index[path];
-	attr.ah_attr.grh.hop_limit = HOPS;
+	hidden_route(link, path, &attr.ah_attr);
 	if (!modify(link, path, &attr,
 	            IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 	                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))

@@ -41,6 +41,7 @@ static void load(void)
 {
 	const char *level = getenv("TRIB_VERBS_LOG");
 
+	real.get_device_list = find("ibv_get_device_list", VERSION);
 	real.open_device = find("ibv_open_device", VERSION);
 	real.create_cq = find("ibv_create_cq", VERSION);
 	real.destroy_cq = find("ibv_destroy_cq", VERSION);
@@ -60,14 +61,10 @@ static void load(void)
 static int hooked_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct link_qp *link = table_find_qp(qp);
-	int error;
 
-	if (!link || qp->state != IBV_QPS_RTS)
+	if (!link || (qp->state != IBV_QPS_RTS && !atomic_load(&link->mending)))
 		return real.post_send(qp, wr, bad);
-	pthread_mutex_lock(&link->lock);
-	error = send_post(link, wr, bad);
-	pthread_mutex_unlock(&link->lock);
-	return error;
+	return work_post(link, wr, bad);
 }
 
 static int hooked_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -77,9 +74,9 @@ static int hooked_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ib
 
 	if (!link)
 		return real.post_recv(qp, wr, bad);
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	error = receive_post(link, wr, bad);
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 	return error;
 }
 
@@ -90,9 +87,9 @@ static int hooked_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bi
 
 	if (!link || qp->state != IBV_QPS_RTS)
 		return real.bind_mw(qp, mw, bind);
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	error = send_bind(link, mw, bind);
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 	return error;
 }
 
@@ -113,6 +110,20 @@ static struct ibv_qp *hooked_create_qp_ex(struct ibv_context *context,
 	if (qp && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && table_find_qp(qp))
 		work_api_replace(qp);
 	return qp;
+}
+
+EXPORT struct ibv_device **ibv_get_device_list(int *n)
+{
+	struct ibv_device **list;
+	int found = 0;
+
+	pthread_once(&once, load);
+	list = real.get_device_list(&found);
+	if (list && !found)
+		log_notice("there is no RDMA device");
+	if (n)
+		*n = found;
+	return list;
 }
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -219,7 +230,6 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	link = table_find_qp(qp);
 	if (link)
 		link_destroy(link);
-	work_api_forget(qp);
 	return real.destroy_qp(qp);
 }
 

@@ -5,7 +5,6 @@
 #include "tribverbs.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -22,6 +21,11 @@ static uint32_t power_of_2(uint32_t least)
 	while (n < least)
 		n *= 2;
 	return n;
+}
+
+static uint32_t send_capacity(const struct link_qp *link)
+{
+	return power_of_2(link->send_max ? link->send_max : 1);
 }
 
 static struct split_config read_config(uint32_t capacity)
@@ -46,34 +50,28 @@ static struct split_config read_config(uint32_t capacity)
 
 static bool allocate(struct link_qp *link)
 {
-	uint32_t capacity = power_of_2(link->send_max ? link->send_max : 1);
+	uint32_t capacity = send_capacity(link);
 	struct split_config config = read_config(capacity);
 
 	link->receive_ring = power_of_2(link->receive_max ? link->receive_max : 1);
 	link->entries = calloc(capacity, sizeof(*link->entries));
-	link->sends = calloc(capacity, sizeof(*link->sends));
 	link->receives = calloc(link->receive_ring, sizeof(*link->receives));
-	if (!link->entries || !link->sends || !link->receives)
+	link->receive_pieces = calloc((size_t)link->receive_ring * link->receive_pieces_max + 1,
+	                              sizeof(*link->receive_pieces));
+	if (!work_allocate(link, capacity) || !link->entries || !link->receives ||
+	    !link->receive_pieces)
 		return false;
-	for (uint32_t i = 0; i < capacity; i++) {
-		link->sends[i].pieces = calloc(link->pieces_max + 1, sizeof(struct ibv_sge));
-		link->sends[i].inline_bytes = calloc(1, link->inline_max + 1);
-		if (!link->sends[i].pieces || !link->sends[i].inline_bytes)
-			return false;
-	}
 	splitter_init(&link->splitter, &config, link->entries, send_find_receive, link);
 	return true;
 }
 
 static void release(struct link_qp *link)
 {
-	for (uint32_t i = 0; link->sends && i < power_of_2(link->send_max); i++) {
-		free(link->sends[i].pieces);
-		free(link->sends[i].inline_bytes);
-	}
+	work_release(link, send_capacity(link));
+	work_api_forget(link);
 	free(link->entries);
-	free(link->sends);
 	free(link->receives);
+	free(link->receive_pieces);
 	for (unsigned i = 0; i < link->own.n_paths; i++)
 		if (link->sockets[i] >= 0)
 			close(link->sockets[i]);
@@ -123,14 +121,18 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 		                  .send_max = cap->max_send_wr,
 		                  .receive_max = cap->max_recv_wr,
 		                  .pieces_max = cap->max_send_sge,
+		                  .receive_pieces_max = cap->max_recv_sge,
 		                  .inline_max = cap->max_inline_data,
+		                  .posting = UINT64_MAX,
 		                  .advert_path = -1 };
+	for (unsigned i = 0; i <= OWN_QP; i++)
+		link->seats[i] = (struct seat){ link, i };
 	pthread_mutex_init(&link->lock, NULL);
 	if (!open_sockets(link) || !allocate(link)) {
 		release(link);
 		return NULL;
 	}
-	table_add_number(qp->context, qp->qp_num, link, OWN_QP);
+	table_add_number(qp->context, qp->qp_num, &link->seats[OWN_QP]);
 	pthread_mutex_lock(&world);
 	link->next = links;
 	links = link;
@@ -163,6 +165,9 @@ static void connect_paths(struct link_qp *link)
 	link->own.heard = 0;
 	link->own.echo = 0;
 	link->own.leaving = false;
+	link->own.app = (struct pact_path){ .epoch = 1, .phase = PACT_OPEN };
+	link->own.via = 0;
+	link->own.consumed = 0;
 	link->peer = (struct pact){ 0 };
 	if (getrandom(&link->own.nonce, sizeof(link->own.nonce), 0) < 8 || !link->own.nonce)
 		link->own.nonce = clock_now();
@@ -171,14 +176,14 @@ static void connect_paths(struct link_qp *link)
 		return;
 	}
 	atomic_fetch_add(&link->send_cq->qps, 1);
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	link->n_paths = 0;
 	link->asked_since = clock_now();
 	link->told = false;
 	link->wants_send = true;
 	link->splitter.hold = true;
 	link->mode = LINK_ASKING;
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 }
 
 /* With world. */
@@ -186,7 +191,7 @@ static void disconnect_paths(struct link_qp *link)
 {
 	if (link->mode == LINK_PLAIN)
 		return;
-	pthread_mutex_lock(&link->lock);
+	link_lock(link);
 	agreement_leave(link);
 	if (link->n_paths)
 		log_info("QP %u: %llu requests, %llu chunks went again, paths failed %llu times",
@@ -195,8 +200,10 @@ static void disconnect_paths(struct link_qp *link)
 		         (unsigned long long)link->splitter.failures);
 	link->mode = LINK_PLAIN;
 	link->n_paths = 0;
+	link->own.app = (struct pact_path){ 0 };
+	atomic_store(&link->mending, false);
 	link->splitter.hold = false;
-	pthread_mutex_unlock(&link->lock);
+	link_unlock(link);
 	hidden_destroy(link);
 	atomic_fetch_sub(&link->send_cq->qps, 1);
 }
@@ -207,8 +214,15 @@ void link_break(struct link_qp *link, enum ibv_wc_status status)
 
 	if (link->splitter.broken)
 		return;
-	if (link->qp->state == IBV_QPS_RTS)
+	if (link->qp->state != IBV_QPS_ERR)
 		real.modify_qp(link->qp, &attr, IBV_QP_STATE);
+	/* The peer must not wait for this QP to be connected again. */
+	if (link->mode == LINK_MULTI)
+		agreement_leave(link);
+	if (link->receive_lost) {
+		link->late = true;
+		agreement_wake();
+	}
 	for (unsigned i = 0; i < link->n_paths; i++) {
 		if (link->own.paths[i].phase == PACT_OPEN) {
 			link->own.paths[i].phase = PACT_FAILED;
@@ -228,9 +242,12 @@ static void reset(struct link_qp *link)
 	link->receive_posted = link->receive_done = link->advertised = 0;
 	link->advert_path = -1;
 	link->adverts = 0;
+	link->posted[OWN_QP] = 0;
+	link->receive_held = link->receive_lost = 0;
+	work_reset(link);
 }
 
-static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr)
+static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr, int mask)
 {
 	switch (attr->qp_state) {
 	case IBV_QPS_RESET:
@@ -241,6 +258,11 @@ static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr)
 		break;
 	case IBV_QPS_RTR:
 		link->rtr = *attr;
+		break;
+	case IBV_QPS_RTS:
+		/* Later changes of single attributes have no number of a packet. */
+		if (mask & IBV_QP_SQ_PSN)
+			link->rts = *attr;
 		break;
 	case IBV_QPS_ERR:
 		if (link->mode != LINK_PLAIN)
@@ -259,15 +281,22 @@ void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mas
 	pthread_mutex_lock(&world);
 	if (attr->qp_state == IBV_QPS_RESET)
 		disconnect_paths(link);
-	pthread_mutex_lock(&link->lock);
-	state_changed(link, attr);
-	pthread_mutex_unlock(&link->lock);
+	link_lock(link);
+	state_changed(link, attr, mask);
+	link_unlock(link);
 	/* A side that only receives may stay in this state. */
 	if (attr->qp_state == IBV_QPS_RTR)
 		connect_paths(link);
 	pthread_mutex_unlock(&world);
 	if (attr->qp_state == IBV_QPS_RTR)
 		agreement_wake();
+}
+
+/* A thread that took a completion may have found the link before it left the table. */
+static void wait_for_polls(struct shared_cq *cq)
+{
+	pthread_mutex_lock(&cq->lock);
+	pthread_mutex_unlock(&cq->lock);
 }
 
 void link_destroy(struct link_qp *link)
@@ -282,7 +311,7 @@ void link_destroy(struct link_qp *link)
 	table_remove_number(link->context, link->qp->qp_num);
 	disconnect_paths(link);
 	pthread_mutex_unlock(&world);
-	while (atomic_load(&link->users))
-		sched_yield();
+	wait_for_polls(link->send_cq);
+	wait_for_polls(link->receive_cq);
 	release(link);
 }

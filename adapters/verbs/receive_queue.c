@@ -2,15 +2,27 @@
 #include "tribverbs.h"
 
 #include <errno.h>
+#include <string.h>
 
 static struct posted_receive *receive_of(const struct link_qp *link, uint64_t number)
 {
 	return &link->receives[number & (link->receive_ring - 1)];
 }
 
-static void keep(struct posted_receive *receive, const struct ibv_recv_wr *wr, uint32_t least)
+static struct ibv_sge *pieces_of(const struct link_qp *link, uint64_t number)
 {
-	*receive = (struct posted_receive){ .id = wr->wr_id };
+	return &link->receive_pieces[(number & (link->receive_ring - 1)) *
+	                             link->receive_pieces_max];
+}
+
+static void keep(struct link_qp *link, const struct ibv_recv_wr *wr)
+{
+	struct posted_receive *receive = receive_of(link, link->receive_posted);
+	uint32_t least = link->splitter.config.least;
+
+	*receive = (struct posted_receive){ .id = wr->wr_id, .n_pieces = wr->num_sge };
+	memcpy(pieces_of(link, link->receive_posted), wr->sg_list,
+	       (size_t)wr->num_sge * sizeof(*wr->sg_list));
 	if (wr->num_sge != 1 || wr->sg_list[0].length < least ||
 	    !table_find_key(wr->sg_list[0].lkey, &receive->key))
 		return;
@@ -18,41 +30,89 @@ static void keep(struct posted_receive *receive, const struct ibv_recv_wr *wr, u
 	receive->length = wr->sg_list[0].length;
 }
 
+static int post_own(struct link_qp *link, uint64_t number)
+{
+	struct ibv_recv_wr wr = { .wr_id = (uint64_t)ID_RECEIVE << ID_KIND_SHIFT | number,
+		                  .sg_list = pieces_of(link, number),
+		                  .num_sge = receive_of(link, number)->n_pieces },
+			   *bad;
+	int error = real.post_recv(link->qp, &wr, &bad);
+
+	link->receive_held += !error;
+	return error;
+}
+
 int receive_post(struct link_qp *link, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int error = 0;
 
 	for (; wr && !error; wr = wr->next) {
-		struct ibv_recv_wr copy = *wr, *copy_bad;
-		struct posted_receive *receive = receive_of(link, link->receive_posted);
-
 		*bad = wr;
-		if (link->receive_posted - link->receive_done >= link->receive_ring) {
+		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > link->receive_pieces_max)
+			error = EINVAL;
+		else if (link->receive_posted - link->receive_done >= link->receive_ring)
 			error = ENOMEM;
+		if (error)
 			break;
-		}
-		keep(receive, wr, link->splitter.config.least);
-		copy.next = NULL;
-		copy.wr_id =
-			(uint64_t)ID_RECEIVE << ID_KIND_SHIFT | (link->receive_posted & ID_VALUE);
-		error = real.post_recv(link->qp, &copy, &copy_bad);
+		keep(link, wr);
+		if (link->own.app.phase != PACT_FAILED)
+			error = post_own(link, link->receive_posted);
 		link->receive_posted += !error;
 	}
 	receive_advertise(link);
 	return error;
 }
 
-void receive_completed(struct link_qp *link, struct ibv_wc *wc)
+bool receive_post_again(struct link_qp *link)
+{
+	bool well = true;
+
+	for (uint64_t i = link->receive_done; i < link->receive_posted && well; i++)
+		well = post_own(link, i) == 0;
+	link->receive_lost = 0;
+	return well;
+}
+
+/*
+ * A QP with requests that flushes a receive has failed. The completion of a request, which may be
+ * in another CQ, tells whether it has failed for good.
+ */
+static bool is_lost(const struct link_qp *link, const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_WR_FLUSH_ERR && !link->splitter.broken &&
+	       link->mode == LINK_MULTI &&
+	       (link->own.app.phase == PACT_FAILED || link->posted[OWN_QP]);
+}
+
+bool receive_take_lost(struct link_qp *link, struct ibv_wc *wc)
+{
+	if (!link->splitter.broken || !link->receive_lost)
+		return false;
+	link->receive_lost--;
+	*wc = (struct ibv_wc){ .wr_id = receive_of(link, link->receive_done++)->id,
+		               .status = IBV_WC_WR_FLUSH_ERR,
+		               .opcode = IBV_WC_RECV,
+		               .qp_num = link->qp->qp_num };
+	return true;
+}
+
+bool receive_completed(struct link_qp *link, struct ibv_wc *wc)
 {
 	uint64_t number = wc->wr_id & ID_VALUE;
 	struct note note;
 
+	link->receive_held--;
+	if (is_lost(link, wc)) {
+		link->receive_lost++;
+		return false;
+	}
 	wc->wr_id = receive_of(link, number)->id;
 	link->receive_done = number + 1;
 	if (wc->status == IBV_WC_SUCCESS && link->rings &&
 	    note_read(&link->rings[link->own.notes + (number & (link->own.notes - 1))],
 	              link->own.nonce, number, &note))
 		wc->byte_len = note.length;
+	return true;
 }
 
 static int advertise(struct link_qp *link, uint64_t number)

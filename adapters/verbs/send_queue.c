@@ -56,7 +56,7 @@ static struct split_request request_of(const struct ibv_send_wr *wr)
 }
 
 /* The request may wait, so what it points to is copied. */
-static void keep(const struct link_qp *link, struct posted_send *send, const struct ibv_send_wr *wr)
+void send_keep(const struct link_qp *link, struct posted_send *send, const struct ibv_send_wr *wr)
 {
 	uint8_t *to = send->inline_bytes;
 
@@ -73,33 +73,22 @@ static void keep(const struct link_qp *link, struct posted_send *send, const str
 	}
 }
 
-/* Posts what can be posted now. An error: the driver refused this request, and it is forgotten. */
-static int start_one(struct link_qp *link, uint64_t number, const struct ibv_send_wr *wr)
+void send_start_late(struct link_qp *link, const struct ibv_send_wr *wr)
 {
-	keep(link, send_of(link, number), wr);
-	link->refused = 0;
+	struct split_request request = request_of(wr);
+
+	send_keep(link, send_of(link, link->splitter.posted), wr);
+	splitter_post(&link->splitter, &request);
 	send_pump(link);
-	return link->splitter.posted == number ? link->refused : 0;
 }
 
-int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int send_start(struct link_qp *link, const struct ibv_send_wr *wr)
 {
-	int error = 0;
-
-	for (; wr && !error; wr = wr->next) {
-		struct split_request request = request_of(wr);
-		uint64_t number = link->splitter.posted;
-
-		*bad = wr;
-		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > link->pieces_max)
-			error = EINVAL;
-		else if (number - link->splitter.head >= link->send_max ||
-		         !splitter_post(&link->splitter, &request))
-			error = ENOMEM;
-		else
-			error = start_one(link, number, wr);
-	}
-	return error;
+	link->posting = link->splitter.posted;
+	link->refused = 0;
+	send_start_late(link, wr);
+	link->posting = UINT64_MAX;
+	return link->refused;
 }
 
 int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
@@ -110,9 +99,9 @@ int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind 
 	int error;
 
 	/* It cannot wait behind others: the driver posts it itself. */
-	if (splitter_has_more(&link->splitter) || number - link->splitter.head >= link->send_max ||
-	    !splitter_post(&link->splitter, &request))
+	if (splitter_has_more(&link->splitter) || link->splitter.own_down || !work_begin(link))
 		return ENOMEM;
+	splitter_post(&link->splitter, &request);
 	send_of(link, number)->wr = (struct ibv_send_wr){ .wr_id = bind->wr_id,
 		                                          .opcode = IBV_WR_BIND_MW,
 		                                          .send_flags = bind->send_flags };
@@ -120,8 +109,11 @@ int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind 
 	copy.wr_id = (uint64_t)ID_WHOLE << ID_KIND_SHIFT | (number & ID_VALUE);
 	copy.send_flags |= IBV_SEND_SIGNALED;
 	error = real.bind_mw(link->qp, mw, &copy);
-	if (error)
+	link->posted[OWN_QP] += !error;
+	if (error) {
 		splitter_take_back(&link->splitter, number);
+		work_end(link);
+	}
 	return error;
 }
 
@@ -221,25 +213,28 @@ static int post_chunk(struct link_qp *link, const struct split_action *action)
 static int post_own(struct link_qp *link, const struct split_action *action)
 {
 	struct ibv_send_wr wr = send_of(link, action->request)->wr, *bad;
+	int error;
 
 	wr.wr_id = (uint64_t)ID_WHOLE << ID_KIND_SHIFT | (action->request & ID_VALUE);
 	wr.send_flags |= IBV_SEND_SIGNALED;
 	if (action->kind == SPLIT_POST_END)
 		wr.num_sge = 0;
-	return real.post_send(link->qp, &wr, &bad);
+	error = real.post_send(link->qp, &wr, &bad);
+	link->posted[OWN_QP] += !error;
+	return error;
 }
 
-/* If the request was posted long ago, its error is a completion. */
+/* If ibv_post_send has taken the request before, then the error is a completion. */
 static void own_posted(struct link_qp *link, uint64_t request, int error)
 {
 	if (!error)
 		return;
-	link->refused = error;
-	if (splitter_take_back(&link->splitter, request))
+	if (request == link->posting && splitter_take_back(&link->splitter, request)) {
+		link->refused = error;
 		return;
+	}
 	splitter_whole_done(&link->splitter, request, IBV_WC_LOC_QP_OP_ERR);
-	link->late = true;
-	agreement_wake();
+	send_done_late(link);
 }
 
 void send_pump(struct link_qp *link)
@@ -265,6 +260,18 @@ void send_pump(struct link_qp *link)
 		if (error) {
 			splitter_chunk_lost(&link->splitter, action.id, now);
 			link_path_failed(link, action.path, IBV_WC_GENERAL_ERR);
+		}
+	}
+}
+
+void send_done_late(struct link_qp *link)
+{
+	link->late = true;
+	agreement_wake();
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		if (link->splitter.up[i] && !link->probing[i]) {
+			send_probe(link, i);
+			break;
 		}
 	}
 }
@@ -329,16 +336,17 @@ void send_completed(struct link_qp *link, unsigned place, const struct ibv_wc *w
 {
 	int status;
 
+	link->posted[place]--;
 	if (place == OWN_QP) {
+		if (own_is_lost(link, wc->status))
+			return;
 		splitter_whole_done(&link->splitter, wc->wr_id & ID_VALUE, (int)wc->status);
 		if (wc->status != IBV_WC_SUCCESS)
 			link_break(link, IBV_WC_WR_FLUSH_ERR);
+	} else if (wc->wr_id >> ID_KIND_SHIFT == ID_CHUNK) {
+		chunk_completed(link, place, wc);
 	} else {
-		link->posted[place]--;
-		if (wc->wr_id >> ID_KIND_SHIFT == ID_CHUNK)
-			chunk_completed(link, place, wc);
-		else
-			control_completed(link, place, wc);
+		control_completed(link, place, wc);
 	}
 	if (splitter_is_wrong(&link->splitter, &status))
 		link_break(link, (enum ibv_wc_status)status);
@@ -373,6 +381,7 @@ bool send_take_done(struct link_qp *link, struct ibv_wc *wc)
 	while (splitter_take_done(&link->splitter, &done)) {
 		const struct ibv_send_wr *wr = &send_of(link, done.request)->wr;
 
+		work_end(link);
 		if (done.status == IBV_WC_SUCCESS && !link->signal_all &&
 		    !(wr->send_flags & IBV_SEND_SIGNALED))
 			continue;

@@ -6,12 +6,15 @@
 
 #define BUCKETS 1024u
 
-struct number {
-	struct ibv_context *context;
-	uint32_t number;
-	struct link_qp *link;
-	unsigned place;
-	struct number *next;
+/*
+ * An entry stays for good, so threads read without a lock. Its value changes. Numbers of QPs and
+ * addresses of CQs come again, so entries do, too.
+ */
+struct entry {
+	const void *object; /* the context of a QP, or a CQ */
+	uint32_t number;    /* of the QP; 0 for a CQ */
+	_Atomic(const void *) value;
+	struct entry *next;
 };
 
 struct key {
@@ -19,124 +22,100 @@ struct key {
 	struct key *next;
 };
 
-static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t keys_lock = PTHREAD_RWLOCK_INITIALIZER;
 struct link_qp *links;
-static struct number *numbers[BUCKETS];
+static _Atomic(struct entry *) entries[BUCKETS];
 static struct key *keys[BUCKETS];
-static struct shared_cq *cqs[BUCKETS];
+static const struct seat gone = { NULL, GONE_QP }, other = { NULL, OTHER_QP };
 
 static unsigned bucket(uint64_t key)
 {
 	return (unsigned)(bits_mix(key) % BUCKETS);
 }
 
-static struct number *find_number(const struct ibv_context *context, uint32_t number)
+static _Atomic(struct entry *) *list_of(const void *object, uint32_t number)
 {
-	struct number *at = numbers[bucket(number)];
+	return &entries[bucket((uintptr_t)object + number)];
+}
 
-	while (at && (at->number != number || at->context != context))
+static struct entry *find_entry(const void *object, uint32_t number)
+{
+	struct entry *at = atomic_load_explicit(list_of(object, number), memory_order_acquire);
+
+	while (at && (at->number != number || at->object != object))
 		at = at->next;
 	return at;
 }
 
-void table_add_number(struct ibv_context *context, uint32_t number, struct link_qp *link,
-                      unsigned place)
+static const void *get(const void *object, uint32_t number)
 {
-	struct number **list = &numbers[bucket(number)], *entry;
+	const struct entry *entry = find_entry(object, number);
 
-	pthread_rwlock_wrlock(&table_lock);
-	entry = find_number(context, number);
+	return entry ? atomic_load_explicit(&entry->value, memory_order_acquire) : NULL;
+}
+
+static void set(const void *object, uint32_t number, const void *value)
+{
+	_Atomic(struct entry *) *list = list_of(object, number);
+	struct entry *entry;
+
+	pthread_mutex_lock(&entries_lock);
+	entry = find_entry(object, number);
 	if (!entry) {
 		entry = malloc(sizeof(*entry));
 		if (!entry)
 			abort(); /* completions could not be told apart any more */
-		*entry = (struct number){ .context = context, .number = number, .next = *list };
-		*list = entry;
+		*entry = (struct entry){ .object = object, .number = number, .next = *list };
+		atomic_store_explicit(list, entry, memory_order_release);
 	}
-	entry->link = link;
-	entry->place = place;
-	pthread_rwlock_unlock(&table_lock);
+	atomic_store_explicit(&entry->value, value, memory_order_release);
+	pthread_mutex_unlock(&entries_lock);
 }
 
-void table_remove_number(struct ibv_context *context, uint32_t number)
+void table_add_number(const struct ibv_context *context, uint32_t number, const struct seat *seat)
 {
-	table_add_number(context, number, NULL, GONE_QP);
+	set(context, number, seat);
 }
 
-void table_forget_number(struct ibv_context *context, uint32_t number)
+void table_remove_number(const struct ibv_context *context, uint32_t number)
 {
-	pthread_rwlock_wrlock(&table_lock);
-	for (struct number **at = &numbers[bucket(number)]; *at; at = &(*at)->next) {
-		struct number *entry = *at;
-
-		if (entry->number == number && entry->context == context) {
-			*at = entry->next;
-			free(entry);
-			break;
-		}
-	}
-	pthread_rwlock_unlock(&table_lock);
+	set(context, number, &gone);
 }
 
-struct link_qp *table_hold_number(const struct ibv_context *context, uint32_t number,
-                                  unsigned *place)
+void table_forget_number(const struct ibv_context *context, uint32_t number)
 {
-	const struct number *entry;
-	struct link_qp *link;
-
-	pthread_rwlock_rdlock(&table_lock);
-	entry = find_number(context, number);
-	*place = entry ? entry->place : OTHER_QP;
-	link = entry ? entry->link : NULL;
-	if (link)
-		atomic_fetch_add(&link->users, 1);
-	pthread_rwlock_unlock(&table_lock);
-	return link;
+	if (find_entry(context, number))
+		set(context, number, &other);
 }
 
-struct link_qp *table_find_qp(struct ibv_qp *qp)
+const struct seat *table_find_number(const struct ibv_context *context, uint32_t number)
 {
-	const struct number *entry;
-	struct link_qp *link;
+	const struct seat *seat = get(context, number);
 
-	pthread_rwlock_rdlock(&table_lock);
-	entry = find_number(qp->context, qp->qp_num);
-	link = entry && entry->place == OWN_QP ? entry->link : NULL;
-	pthread_rwlock_unlock(&table_lock);
-	return link;
+	return seat ? seat : &other;
 }
 
-void table_add_cq(struct shared_cq *cq)
+struct link_qp *table_find_qp(const struct ibv_qp *qp)
 {
-	struct shared_cq **list = &cqs[bucket((uintptr_t)cq->cq)];
+	const struct seat *seat = get(qp->context, qp->qp_num);
 
-	pthread_rwlock_wrlock(&table_lock);
-	cq->next = *list;
-	*list = cq;
-	pthread_rwlock_unlock(&table_lock);
+	return seat && seat->place == OWN_QP ? seat->link : NULL;
 }
 
-void table_remove_cq(struct shared_cq *cq)
+void table_add_cq(const struct shared_cq *cq)
 {
-	pthread_rwlock_wrlock(&table_lock);
-	for (struct shared_cq **at = &cqs[bucket((uintptr_t)cq->cq)]; *at; at = &(*at)->next) {
-		if (*at == cq) {
-			*at = cq->next;
-			break;
-		}
-	}
-	pthread_rwlock_unlock(&table_lock);
+	set(cq->cq, 0, cq);
+}
+
+void table_remove_cq(const struct shared_cq *cq)
+{
+	set(cq->cq, 0, NULL);
 }
 
 struct shared_cq *table_find_cq(const struct ibv_cq *cq)
 {
-	struct shared_cq *at;
-
-	pthread_rwlock_rdlock(&table_lock);
-	for (at = cqs[bucket((uintptr_t)cq)]; at && at->cq != cq; at = at->next)
-		;
-	pthread_rwlock_unlock(&table_lock);
-	return at;
+	return (struct shared_cq *)get(cq, 0);
 }
 
 void table_add_mr(const struct ibv_mr *mr)
@@ -146,15 +125,15 @@ void table_add_mr(const struct ibv_mr *mr)
 
 	if (!entry)
 		return; /* SENDs to this memory are not split */
-	pthread_rwlock_wrlock(&table_lock);
+	pthread_rwlock_wrlock(&keys_lock);
 	*entry = (struct key){ mr->lkey, mr->rkey, *list };
 	*list = entry;
-	pthread_rwlock_unlock(&table_lock);
+	pthread_rwlock_unlock(&keys_lock);
 }
 
 void table_remove_mr(const struct ibv_mr *mr)
 {
-	pthread_rwlock_wrlock(&table_lock);
+	pthread_rwlock_wrlock(&keys_lock);
 	for (struct key **at = &keys[bucket(mr->lkey)]; *at; at = &(*at)->next) {
 		struct key *entry = *at;
 
@@ -164,18 +143,18 @@ void table_remove_mr(const struct ibv_mr *mr)
 			break;
 		}
 	}
-	pthread_rwlock_unlock(&table_lock);
+	pthread_rwlock_unlock(&keys_lock);
 }
 
 bool table_find_key(uint32_t lkey, uint32_t *rkey)
 {
 	const struct key *at;
 
-	pthread_rwlock_rdlock(&table_lock);
+	pthread_rwlock_rdlock(&keys_lock);
 	for (at = keys[bucket(lkey)]; at && at->lkey != lkey; at = at->next)
 		;
 	if (at)
 		*rkey = at->rkey;
-	pthread_rwlock_unlock(&table_lock);
+	pthread_rwlock_unlock(&keys_lock);
 	return at != NULL;
 }

@@ -9,7 +9,11 @@
  * of the CQ come as always. Completions of hidden QPs are taken out when the application polls, or
  * by the library's thread if the application does not poll.
  *
- * Locks, in this order: world, the CQ's, the QP's, the table's.
+ * Locks, in this order: world, the CQ's, the QP's, the table's. ibv_post_send waits for none of
+ * them: if another thread has the QP, the request goes into a ring, and that thread posts it
+ * (work_queue.c). ibv_poll_cq has to wait, as drivers do: if a program asks for events and then
+ * finds no completion, none may be in the hands of another thread. ibv_post_recv waits for the QP
+ * only.
  */
 #ifndef TRIB_ADAPTERS_VERBS_H
 #define TRIB_ADAPTERS_VERBS_H
@@ -17,6 +21,7 @@
 #include "path/verbs/note.h"
 #include "path/verbs/pact.h"
 #include "path/verbs/splitter.h"
+#include "path/verbs/work_ring.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -46,7 +51,6 @@ struct shared_cq {
 	atomic_uint qps;     /* QPs that have their hidden QPs here */
 	atomic_uint polls;   /* of the application */
 	unsigned seen_polls; /* by the library's thread */
-	struct shared_cq *next;
 };
 
 struct posted_send {
@@ -58,6 +62,7 @@ struct posted_send {
 struct posted_receive {
 	uint64_t id, address;
 	uint32_t length, key; /* length 0: its memory cannot be named in one note */
+	int n_pieces;
 };
 
 enum link_mode {
@@ -67,37 +72,55 @@ enum link_mode {
 	LINK_GONE, /* the peer has left, or died */
 };
 
+/* What a number of a QP stands for: the application's own QP, or the hidden one of a path. */
+struct seat {
+	struct link_qp *link;
+	unsigned place;
+};
+
 /* A QP of the application, and the hidden ones. */
 struct link_qp {
 	struct ibv_qp *qp;
 	struct ibv_context *context;
 	pthread_mutex_t lock;
-	atomic_uint users; /* threads that hold it without a lock */
+	struct seat seats[OWN_QP + 1];
 	struct shared_cq *send_cq, *receive_cq;
 	struct link_qp *next; /* in the list of all */
 	bool signal_all;
-	uint32_t send_max, receive_max, pieces_max, inline_max;
+	uint32_t send_max, receive_max, pieces_max, receive_pieces_max, inline_max;
 
 	struct splitter splitter;
 	struct split_entry *entries;
 	struct posted_send *sends; /* ring like the splitter's */
 	uint32_t *keys;            /* of the receives that SENDs go to; a ring like that of notes */
 
-	int refused; /* errno of the last request that the driver did not take */
-	bool late;   /* a request is done without a completion of a QP */
+	/* Requests that found the link held by another thread. */
+	struct work_ring waiting;
+	_Atomic uint64_t *waiting_turns;
+	struct posted_send *waiting_sends;
+	atomic_uint unfinished; /* requests of the application that are not reported */
+	struct batch *batch;    /* of ibv_wr_start; NULL: the QP has no such calls */
+
+	uint64_t posting; /* the request that ibv_post_send is posting; UINT64_MAX: none */
+	int refused;      /* errno of that request, if the driver did not take it */
+	bool late;        /* a request is done without a completion of a QP */
 
 	struct posted_receive *receives; /* ring */
+	struct ibv_sge *receive_pieces;  /* receive_pieces_max for each */
 	uint32_t receive_ring;           /* its places; a power of 2 */
+	unsigned receive_held;           /* receives that the own QP has */
+	unsigned receive_lost;           /* receives that it has flushed when it failed */
 	uint64_t receive_posted, receive_done, advertised;
 	int advert_path; /* -1: none */
 	unsigned adverts;
 
-	struct ibv_qp_attr init, rtr; /* what the application has set */
+	struct ibv_qp_attr init, rtr, rts; /* what the application has set */
+	atomic_bool mending;               /* the own QP has failed, and will be connected again */
 	enum link_mode mode;
 	struct pact own, peer;
 	struct ibv_qp *hidden[PATHS_MAX];
 	uint8_t gid_index[PATHS_MAX];
-	unsigned posted[PATHS_MAX]; /* requests without a completion */
+	unsigned posted[OWN_QP + 1]; /* requests without a completion */
 	bool probing[PATHS_MAX];
 	uint64_t probe_sent[PATHS_MAX];
 	struct note *rings; /* what the peer writes: receives, then lengths */
@@ -112,6 +135,7 @@ struct link_qp {
 
 /* What the library replaces. */
 struct real_verbs {
+	struct ibv_device **(*get_device_list)(int *);
 	struct ibv_context *(*open_device)(struct ibv_device *);
 	struct ibv_cq *(*create_cq)(struct ibv_context *, int, void *, struct ibv_comp_channel *,
 	                            int);
@@ -134,18 +158,17 @@ extern struct real_verbs real;
 extern pthread_mutex_t world; /* connecting, leaving, and the library's thread */
 
 /* table.c: from objects of libibverbs to those of the library. */
-void table_add_number(struct ibv_context *context, uint32_t number, struct link_qp *link,
-                      unsigned place);
+void table_add_number(const struct ibv_context *context, uint32_t number, const struct seat *seat);
 /* The QP is destroyed. Its completions may still be in the CQ. */
-void table_remove_number(struct ibv_context *context, uint32_t number);
+void table_remove_number(const struct ibv_context *context, uint32_t number);
 /* A QP of another kind has the number now. */
-void table_forget_number(struct ibv_context *context, uint32_t number);
-/* NULL: *place is GONE_QP or OTHER_QP. Otherwise the caller subtracts 1 from its users. */
-struct link_qp *table_hold_number(const struct ibv_context *context, uint32_t number,
-                                  unsigned *place);
-struct link_qp *table_find_qp(struct ibv_qp *qp);
-void table_add_cq(struct shared_cq *cq);
-void table_remove_cq(struct shared_cq *cq);
+void table_forget_number(const struct ibv_context *context, uint32_t number);
+/* If its link is NULL, the place is GONE_QP or OTHER_QP. The link lasts while the caller has the
+ * lock of one of its CQs. */
+const struct seat *table_find_number(const struct ibv_context *context, uint32_t number);
+struct link_qp *table_find_qp(const struct ibv_qp *qp);
+void table_add_cq(const struct shared_cq *cq);
+void table_remove_cq(const struct shared_cq *cq);
 struct shared_cq *table_find_cq(const struct ibv_cq *cq);
 void table_add_mr(const struct ibv_mr *mr);
 void table_remove_mr(const struct ibv_mr *mr);
@@ -170,11 +193,36 @@ void hidden_destroy(struct link_qp *link);
 void hidden_fail(struct link_qp *link, unsigned path);
 bool hidden_renew(struct link_qp *link, unsigned path);
 bool hidden_connect(struct link_qp *link, unsigned path);
+/* How packets of a path travel. */
+void hidden_route(const struct link_qp *link, unsigned path, struct ibv_ah_attr *route);
+/* A random number of a first packet. */
+uint32_t hidden_psn(void);
 /* A completion says that the path failed. */
 void link_path_failed(struct link_qp *link, unsigned path, enum ibv_wc_status status);
 
+/* work_queue.c */
+bool work_allocate(struct link_qp *link, uint32_t capacity);
+void work_release(struct link_qp *link, uint32_t capacity);
+/* The application resets its QP: what it has posted is forgotten. */
+void work_reset(struct link_qp *link);
+void link_lock(struct link_qp *link);
+/* Also posts what other threads have added meanwhile. */
+void link_unlock(struct link_qp *link);
+/* ibv_post_send. */
+int work_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* False: the send queue is full. */
+bool work_begin(struct link_qp *link);
+/* A request is reported, or was refused. */
+void work_end(struct link_qp *link);
+
 /* send_queue.c: with the link's lock. */
-int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Copies what a request points to. */
+void send_keep(const struct link_qp *link, struct posted_send *send, const struct ibv_send_wr *wr);
+/* One request, for which work_begin has made room. An error: the driver refused it, and it is
+ * forgotten. */
+int send_start(struct link_qp *link, const struct ibv_send_wr *wr);
+/* The same for a request that ibv_post_send has taken already: an error becomes a completion. */
+void send_start_late(struct link_qp *link, const struct ibv_send_wr *wr);
 /* Binds a memory window, which drivers post by themselves. */
 int send_bind(struct link_qp *link, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
 /* Posts what the splitter has to post. */
@@ -185,10 +233,23 @@ void send_completed(struct link_qp *link, unsigned place, const struct ibv_wc *w
 bool send_take_done(struct link_qp *link, struct ibv_wc *wc);
 bool send_find_receive(void *user, uint64_t receive, uint32_t length, uint64_t *remote);
 bool send_probe(struct link_qp *link, unsigned path);
+/* Requests may be done without a completion of a QP. The completion of a probe is an event for a
+ * program that sleeps. */
+void send_done_late(struct link_qp *link);
+
+/* own_qp.c: with the link's lock. */
+void own_step(struct link_qp *link);
+/* A completion of the own QP. True: the request will go again. */
+bool own_is_lost(struct link_qp *link, enum ibv_wc_status status);
 
 /* receive_queue.c: with the link's lock. */
 int receive_post(struct link_qp *link, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-void receive_completed(struct link_qp *link, struct ibv_wc *wc);
+/* False: the own QP has failed, and the receive will be posted again. */
+bool receive_completed(struct link_qp *link, struct ibv_wc *wc);
+/* Posts all receives that have not been consumed. */
+bool receive_post_again(struct link_qp *link);
+/* The own QP has failed for good: the next receive that it has flushed. */
+bool receive_take_lost(struct link_qp *link, struct ibv_wc *wc);
 /* Tells the peer where receives are. */
 void receive_advertise(struct link_qp *link);
 /* The path of the notes has failed and is fenced, or the agreement is new. */
@@ -213,6 +274,6 @@ void agreement_leave(struct link_qp *link);
 
 /* work_api.c: ibv_wr_start and the like. */
 void work_api_replace(struct ibv_qp *qp);
-void work_api_forget(struct ibv_qp *qp);
+void work_api_forget(struct link_qp *link);
 
 #endif

@@ -9,30 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 256u
-
 struct batch {
-	struct ibv_qp_ex *qp;
 	struct ibv_send_wr *requests;
 	struct ibv_sge *pieces; /* PIECES_MAX for each request */
 	uint8_t **inline_bytes;
 	unsigned n, capacity;
 	int error;
-	struct batch *next;
 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct batch *batches[BUCKETS];
 
 static struct batch *find(const struct ibv_qp *qp)
 {
-	struct batch *at;
-
-	pthread_mutex_lock(&lock);
-	for (at = batches[qp->qp_num % BUCKETS]; at && &at->qp->qp_base != qp; at = at->next)
-		;
-	pthread_mutex_unlock(&lock);
-	return at;
+	return table_find_qp(qp)->batch;
 }
 
 static bool grow(struct batch *batch)
@@ -244,17 +231,10 @@ static void api_abort(struct ibv_qp_ex *qp)
 void work_api_replace(struct ibv_qp *qp)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
-	struct batch *batch = calloc(1, sizeof(*batch));
+	struct link_qp *link = table_find_qp(qp);
 
-	if (!ex || !batch) {
-		free(batch);
+	if (!ex || !(link->batch = calloc(1, sizeof(*link->batch))))
 		return;
-	}
-	batch->qp = ex;
-	pthread_mutex_lock(&lock);
-	batch->next = batches[qp->qp_num % BUCKETS];
-	batches[qp->qp_num % BUCKETS] = batch;
-	pthread_mutex_unlock(&lock);
 	ex->wr_start = api_start;
 	ex->wr_complete = api_complete;
 	ex->wr_abort = api_abort;
@@ -274,19 +254,10 @@ void work_api_replace(struct ibv_qp *qp)
 	ex->wr_set_inline_data_list = api_set_inline_list;
 }
 
-void work_api_forget(struct ibv_qp *qp)
+void work_api_forget(struct link_qp *link)
 {
-	struct batch *gone = NULL;
+	struct batch *gone = link->batch;
 
-	pthread_mutex_lock(&lock);
-	for (struct batch **at = &batches[qp->qp_num % BUCKETS]; *at; at = &(*at)->next) {
-		if (&(*at)->qp->qp_base == qp) {
-			gone = *at;
-			*at = gone->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
 	if (!gone)
 		return;
 	for (unsigned i = 0; i < gone->capacity; i++)

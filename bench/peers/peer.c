@@ -16,6 +16,10 @@
 /* Inputs repeat with this period. They are small whole numbers, so that sums are exact. */
 #define PERIOD 17
 
+/* 16 bursts of a shaped link (net/kernel/link_shape.c). */
+#define BURST_BYTES (4u << 20)
+#define SHORTEST 16384u /* calls of shorter vectors never fill a link of 1 Gb/s */
+
 static void add_f32(float *restrict to, const float *restrict from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -106,6 +110,13 @@ static void late_parse(struct peer_options *options, const char *text)
 		errx(2, "--late wants RANK=SECONDS, not '%s'", text);
 }
 
+/* At least so many calls before the first that is timed. */
+static void warm_up_at_least(struct peer_options *options, size_t calls)
+{
+	if (options->warmup < calls)
+		options->warmup = (unsigned)calls;
+}
+
 void peer_parse(int argc, char **argv, struct peer_options *options)
 {
 	static const struct option table[] = {
@@ -114,6 +125,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		{ "warmup", required_argument, NULL, 'w' },
 		{ "type", required_argument, NULL, 't' },
 		{ "check", no_argument, NULL, 'c' },
+		{ "no-cpu-time", no_argument, NULL, 'n' },
 		{ "to-one", no_argument, NULL, '1' },
 		{ "collective", required_argument, NULL, 'C' },
 		{ "many", required_argument, NULL, 'm' },
@@ -142,6 +154,9 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		case 'c':
 			options->check = true;
 			break;
+		case 'n':
+			options->no_cpu_time = true;
+			break;
 		case '1':
 			options->to_one = true;
 			break;
@@ -169,6 +184,16 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		errx(2, "--many must be at least 1, and is no reduce");
 	if (options->collective != PEER_ALLREDUCE && (options->many > 1 || options->to_one))
 		errx(2, "--many and --to-one are for allreduce");
+	if (options->bytes >= SHORTEST)
+		warm_up_at_least(options, BURST_BYTES / options->bytes / options->many);
+}
+
+void peer_warm_up_ways(struct peer_options *options)
+{
+	size_t bytes = options->bytes;
+
+	if (bytes >= SHORTEST)
+		warm_up_at_least(options, 1 + 6 * (bytes < 524288 ? 4 * 524288 / bytes : 1));
 }
 
 void peer_rank_from_env(int *rank, int *size)
@@ -371,7 +396,7 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 		input_fill(v.in, v.n_in, options->type, peer->rank, k);
 		if ((rc = peer->barrier(peer->context)) != 0)
 			break;
-		cpu = cpu_now_s();
+		cpu = options->no_cpu_time ? 0 : cpu_now_s();
 		start = now_s();
 		for (unsigned i = 0; i < options->n_late; i++)
 			if (peer->rank == options->late[i].rank)
@@ -380,7 +405,7 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 			break;
 		if (k >= options->warmup) {
 			samples[k - options->warmup] = now_s() - start;
-			timed_cpu_s += cpu_now_s() - cpu;
+			timed_cpu_s += options->no_cpu_time ? 0 : cpu_now_s() - cpu;
 		}
 		if (options->to_one && peer->rank)
 			continue;

@@ -39,9 +39,10 @@ struct peer_options {
 	enum peer_type type;
 	enum peer_collective collective;
 	unsigned iterations, warmup;
-	unsigned many; /* vectors that are posted together; 1: a blocking allreduce */
-	bool check;    /* check every sum; otherwise the first and the last */
-	bool to_one;   /* only rank 0 wants the sum; not every system can do that */
+	unsigned many;    /* vectors that are posted together; 1: a blocking allreduce */
+	bool check;       /* check every sum; otherwise the first and the last */
+	bool to_one;      /* only rank 0 wants the sum; not every system can do that */
+	bool no_cpu_time; /* a system call that other ranks of the core would wait for */
 	struct {
 		int rank;
 		double seconds; /* delay of this rank before every allreduce */
@@ -77,8 +78,17 @@ static inline size_t peer_type_size(enum peer_type type)
 /* to[i] += from[i], rounded to the type: what a ring does at each hop. */
 void peer_add(enum peer_type type, void *to, const void *from, size_t n);
 
-/* Exits with 2 and a message if the command line is wrong. */
+/*
+ * Exits with 2 and a message if the command line is wrong. Warm-ups of short vectors are so many
+ * that the burst of a shaped link is used up: else calls would be faster than the link.
+ */
 void peer_parse(int argc, char **argv, struct peer_options *options);
+
+/*
+ * Tributary with an aggregator: no call is timed until the library knows which way is faster
+ * (TRIB_WAY=auto), which takes 6 blocks of 512 KiB.
+ */
+void peer_warm_up_ways(struct peer_options *options);
 
 /* Reads rank and size from TRIB_RANK and TRIB_SIZE; exits with 2 if they are missing. */
 void peer_rank_from_env(int *rank, int *size);

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SEED 7
 #define HEAT_PART 16 /* one batch of so many is counted ahead: 6 % */
@@ -35,6 +36,7 @@ struct asked {
 	unsigned iterations, warmup, steps;
 	unsigned drift; /* before this iteration other keys become popular; 0: never */
 	const char *path, *sums, *tensors;
+	const char *gate; /* a file: when it is there, the timed iterations begin; NULL: at once */
 	unsigned files;
 	struct load_shape shape;
 	double timeout_s;
@@ -78,23 +80,15 @@ static uint64_t count_of(const char *text, uint64_t least)
 }
 
 static const struct option names[] = {
-	{ "way", required_argument, NULL, 'w' },
-	{ "iterations", required_argument, NULL, 'i' },
-	{ "warmup", required_argument, NULL, 'u' },
-	{ "steps", required_argument, NULL, 's' },
-	{ "drift", required_argument, NULL, 'd' },
-	{ "path", required_argument, NULL, 'p' },
-	{ "sums", required_argument, NULL, 'm' },
-	{ "tensors", required_argument, NULL, 't' },
-	{ "files", required_argument, NULL, 'f' },
-	{ "keys", required_argument, NULL, 'k' },
-	{ "width", required_argument, NULL, 'W' },
-	{ "rows", required_argument, NULL, 'r' },
-	{ "zipf", required_argument, NULL, 'z' },
-	{ "timeout", required_argument, NULL, 'T' },
-	{ "hot-wait", required_argument, NULL, 'H' },
-	{ "pull", no_argument, NULL, 'P' },
-	{ 0 },
+	{ "way", required_argument, NULL, 'w' },     { "iterations", required_argument, NULL, 'i' },
+	{ "warmup", required_argument, NULL, 'u' },  { "steps", required_argument, NULL, 's' },
+	{ "drift", required_argument, NULL, 'd' },   { "path", required_argument, NULL, 'p' },
+	{ "sums", required_argument, NULL, 'm' },    { "tensors", required_argument, NULL, 't' },
+	{ "gate", required_argument, NULL, 'g' },    { "files", required_argument, NULL, 'f' },
+	{ "keys", required_argument, NULL, 'k' },    { "width", required_argument, NULL, 'W' },
+	{ "rows", required_argument, NULL, 'r' },    { "zipf", required_argument, NULL, 'z' },
+	{ "timeout", required_argument, NULL, 'T' }, { "hot-wait", required_argument, NULL, 'H' },
+	{ "pull", no_argument, NULL, 'P' },          { 0 },
 };
 
 static void text_take(struct asked *a, int which)
@@ -111,6 +105,9 @@ static void text_take(struct asked *a, int which)
 		break;
 	case 't':
 		a->tensors = optarg;
+		break;
+	case 'g':
+		a->gate = optarg;
 		break;
 	case 'z':
 		a->shape.zipf = strtod(optarg, NULL);
@@ -366,6 +363,19 @@ static double hot_share(const trib_sparse_stats *before, const trib_sparse_stats
 	return rows ? (double)(after->hot_rows - before->hot_rows) / (double)rows : 0;
 }
 
+/* Until the reader of BEGIN has looked at the servers' links. */
+static void gate_await(const struct asked *asked)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	double until = seconds_now() + asked->timeout_s;
+
+	while (asked->gate && access(asked->gate, F_OK) != 0) {
+		if (seconds_now() > until)
+			errx(1, "nobody has opened %s", asked->gate);
+		nanosleep(&moment, NULL);
+	}
+}
+
 static void measure(struct bencher *b)
 {
 	trib_sparse_stats first = stats_get(b), last = first;
@@ -379,6 +389,7 @@ static void measure(struct bencher *b)
 			if (b->rank == 0)
 				printf("BEGIN\n");
 			fflush(stdout);
+			gate_await(&b->asked);
 		}
 		start = seconds_now();
 		iteration_run(b, i < b->asked.warmup ? 0 : i - b->asked.warmup);

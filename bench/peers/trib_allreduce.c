@@ -95,6 +95,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	peer_parse(argc, argv, &options);
+	peer_warm_up_ways(&options);
 	samples = peer_alloc(options.iterations * sizeof(*samples));
 	if (trib_init(&comm, NULL) != TRIB_OK)
 		errx(1, "%s", trib_last_error());

@@ -2,7 +2,8 @@
 /*
  * Tributary sparse: a table of rows of floats, by 64-bit key, that many workers train together.
  * Workers push gradients of rows and pull rows. Parameter servers keep the rows and apply an
- * optimizer. Gradients of hot rows are summed by an aggregator on their way, if there is one.
+ * optimizer. If there is an aggregator, it sums the gradients of hot rows before they reach a
+ * server.
  *
  *     #include <tributary/sparse.h>
  *
@@ -80,17 +81,18 @@ trib_status trib_sparse_open(trib_sparse **table, const trib_sparse_options *opt
 trib_status trib_sparse_close(trib_sparse *table);
 
 /*
- * Adds gradients: row i of `rows` is that of keys[i]. A key may occur several times. Keys and rows
- * are copied before it returns. With a request it returns at once, unless too much is under way;
- * the request ends when the gradients are durable. With NULL nobody waits for this push alone: a
- * failure is reported by trib_sparse_flush or trib_sparse_close.
+ * Adds gradients: row i of `rows` is the gradient of keys[i]. A key may occur several times. Keys
+ * and rows are copied before it returns. With a request it returns at once, unless too much is in
+ * flight; the request ends when the gradients are durable. With NULL nobody waits for this push
+ * alone: trib_sparse_flush or trib_sparse_close reports a failure.
  */
 trib_status trib_sparse_push(trib_sparse *table, const uint64_t *keys, const float *rows, size_t n,
                              trib_sparse_request **request);
 
 /*
- * Reads rows: that of keys[i] comes to row i of `rows`, which has to stay until the request has
- * ended. With NULL it waits. A worker sees its own gradients whose push has ended.
+ * Reads rows: row i of `rows` becomes the row of keys[i]. `rows` has to stay valid until the
+ * request has ended. With NULL the call waits. The rows include this worker's gradients whose push
+ * has ended.
  */
 trib_status trib_sparse_pull(trib_sparse *table, const uint64_t *keys, float *rows, size_t n,
                              trib_sparse_request **request);
@@ -104,7 +106,7 @@ trib_status trib_sparse_flush(trib_sparse *table);
 
 /*
  * Ends a step of this worker. With is_bounded it waits until no worker is more than `staleness`
- * steps behind, and all gradients of workers' steps up to there are seen by later pulls.
+ * steps behind. Later pulls include all gradients of the steps that it has waited for.
  */
 trib_status trib_sparse_step(trib_sparse *table);
 
@@ -119,7 +121,7 @@ typedef struct {
 	size_t struct_size;
 	uint64_t pushed_rows;    /* after equal keys of a push were added up */
 	uint64_t hot_rows;       /* of these, sent to an aggregator */
-	uint64_t hot_packets;    /* with them, first sendings */
+	uint64_t hot_packets;    /* packets with these rows, without repeats */
 	uint64_t resent_packets; /* repeats among packets to an aggregator */
 	uint64_t server_bytes_sent, server_bytes_received;
 	uint64_t pulled_rows;

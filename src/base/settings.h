@@ -25,6 +25,9 @@ enum setting_type {
 /* The values of setting_count for SETTING_PLANE. */
 enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP, PLANE_PISA };
 
+/* The values of setting_count for SETTING_TRANSPORT. */
+enum transport { TRANSPORT_SOCKETS, TRANSPORT_VERBS };
+
 /* The values of setting_count for SETTING_PACING. */
 enum pacing { PACING_AUTO, PACING_BUCKET };
 
@@ -43,11 +46,15 @@ enum path_search { PATHS_OFF, PATHS_PROBED, PATHS_ADDRESSES, PATHS_XOR };
 /* The values of setting_count for SETTING_RING. */
 enum ring_choice { RING_AUTO, RING_NEVER, RING_ALWAYS };
 
+/* The values of setting_count for SETTING_WAY. */
+enum way_wish { WAYS_AUTO, WAYS_AGGREGATOR, WAYS_RING };
+
 enum setting_id {
 	SETTING_AGGREGATOR,
 	SETTING_TREES,
 	SETTING_RENDEZVOUS,
 	SETTING_RING,
+	SETTING_WAY,
 	SETTING_RANK,
 	SETTING_SIZE,
 	SETTING_JOB,
@@ -68,6 +75,7 @@ enum setting_id {
 	SETTING_ENGINE,
 	SETTING_SLOTS,
 	SETTING_PLANE,
+	SETTING_TRANSPORT,
 	SETTING_MULTICAST,
 	SETTING_OFFLOAD,
 	SETTING_BUSY_POLL,
@@ -93,6 +101,8 @@ enum setting_id {
 	SETTING_START_WITHIN,
 	SETTING_KEEP_ENDED,
 	SETTING_SPARSE_SERVERS,
+	SETTING_MPI,
+	SETTING_MPI_EXACT,
 	SETTINGS_N,
 };
 
@@ -104,7 +114,13 @@ struct setting {
 	const char *elsewhere; /* launchers' variables with the same meaning, separated by blanks */
 };
 
+struct setting_limits {
+	uint64_t min, max; /* of a number; 0 and 0: none */
+	const char *words; /* that a text allows; setting_count returns the index in this list */
+};
+
 extern const struct setting settings[SETTINGS_N];
+extern const struct setting_limits setting_limits[SETTINGS_N];
 
 #define COOKIE_DIGITS 16 /* hex digits of TRIB_COOKIE */
 
@@ -123,5 +139,9 @@ trib_status setting_check(enum setting_id id);
 /* "64M", "1gbit", "2.5e9", "10" and the like. Bytes and bits: K, M, G in steps of 1024 / 1000. */
 trib_status parse_bytes(const char *text, uint64_t *value);
 trib_status parse_rate(const char *text, uint64_t *bits_per_second);
+#define EXPECT_BYTES "bytes, such as 65536, 64M or 1.5G"
+#define EXPECT_RATE "bits a second, such as 1gbit, 500mbit or 2.5e9"
+/* Reads a number such as 12, 1.5 or 2.5e9. Returns the rest of the text; NULL: no number. */
+const char *scan_number(const char *text, long double *value);
 
 #endif

@@ -19,6 +19,11 @@ trib_status trib_set_error(trib_status status, const char *words)
 	return status;
 }
 
+const char *trib_version(void)
+{
+	return TRIB_VERSION;
+}
+
 const char *trib_status_name(trib_status status)
 {
 	switch (status) {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Formats aside: an argument may be the sentence that is replaced. */
+/* The text goes to a buffer first: an argument may be the sentence that is replaced. */
 
 trib_status status_fail(trib_status status, const char *format, ...)
 {

@@ -20,9 +20,10 @@ static const struct command commands[] = {
 	{ "node", cli_node, "take machines out of plans and back in: drain, resume, forget" },
 	{ "jobs", cli_jobs, "list the jobs of a controller" },
 	{ "job", cli_job, "make and end jobs: new, end" },
-	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
+	{ "net", cli_net,
+	  "virtual clusters on this machine: up, exec, list, cut, slow, restore, down" },
 	{ "run", cli_run, "start workers, and an aggregator if none is given" },
-	{ "bench", cli_bench, "benchmarks: allreduce, deploy, engine, plane, plot, rates" },
+	{ "bench", cli_bench, "measure: allreduce, latency, path, glm, sparse and more" },
 	{ "glm", cli_glm, "linear models on many workers: train, predict, inspect, make" },
 	{ "sparse", cli_sparse, "sparse training: rows of a table that many workers train" },
 	{ "cookie", cli_cookie, "draw the secret that workers and an aggregator share" },
@@ -36,18 +37,17 @@ static const struct command commands[] = {
 	{ 0 },
 };
 
-static void help_print(FILE *out)
+static void help_print(void)
 {
-	fprintf(out,
-	        "Usage: trib [COMMAND [ARGUMENT]...]\n\n"
-	        "Sums vectors of many workers in the network. Without a command: trib status.\n\n"
-	        "Commands:\n");
-	commands_print(commands, 8, out);
-	fprintf(out, "\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
-	             "config`.\n\n"
-	             "Example:\n"
-	             "  trib net up --hosts 4 --link 1gbit\n"
-	             "  trib run -n 4 --net trib -- ./train\n");
+	printf("Usage: trib [COMMAND [ARGUMENT]...]\n\n"
+	       "Sums vectors of many workers in the network. Without a command: trib status.\n\n"
+	       "Commands:\n");
+	commands_print(commands, stdout);
+	printf("\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
+	       "config`.\n\n"
+	       "Example:\n"
+	       "  trib net up --hosts 4 --link 1gbit\n"
+	       "  trib run -n 4 --net trib -- ./train\n");
 }
 
 /* ---- trib status ---- */
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 	if (!name)
 		return status_print(NULL);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-		help_print(stdout);
+		help_print();
 		return 0;
 	}
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

@@ -397,14 +397,12 @@ static const struct option_row rows[] = {
 static const struct options usage = {
 	.usage = "tribd [OPTION]...",
 	.about =
-		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE; trib cookie "
-		"draws\n"
-		"one. Without a cookie it serves this machine alone. With --join it is an\n"
+		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE; trib cookie\n"
+		"draws one. Without a cookie it serves this machine alone. With --join it is an\n"
 		"agent, and aggregates for the jobs of a controller. With --controller it is the\n"
 		"controller. With --serve-rows it is a parameter server, as trib sparse serve is.\n"
-		"Runs until SIGTERM or SIGINT; an aggregator then prints its counters "
-		"as a\n"
-		"line of JSON.",
+		"Runs until SIGTERM or SIGINT. With TRIB_COUNTERS=on, an aggregator then prints\n"
+		"its counters as a line of JSON.",
 	.example = "TRIB_COOKIE=$(cat cookie) tribd --listen 10.0.0.1:7700\n"
 		   "  tribd --controller 10.0.0.1:7600\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "

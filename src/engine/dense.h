@@ -259,6 +259,19 @@ static inline int dense_is_last(const struct dense_lane *lane, const struct dens
 	return !(~(cell->arrived | dense_bit(child)) & dense_expected(lane, cell->from));
 }
 
+/* The cell is for the fragment of this packet from now on. */
+static inline void dense_begin(struct dense_cell *cell, const struct wire_header *packet,
+                               uint64_t position, uint32_t bytes)
+{
+	cell->complete = cell->queued = 0; /* first: other cores read without the lock */
+	cell->position = position;
+	cell->op = packet->op;
+	cell->from = packet->from;
+	cell->to = packet->to;
+	cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
+	cell->bytes = (uint16_t)bytes;
+}
+
 /*
  * Records that the packet is in the sum. `how` is the verdict of dense_judge().
  * Gives DENSE_ADDED, or DENSE_COMPLETE or DENSE_SUMMED if it was the last.
@@ -269,15 +282,8 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 {
 	int last;
 
-	if (how == DENSE_FRESH) {
-		cell->complete = cell->queued = 0; /* first: other cores read without the lock */
-		cell->position = position;
-		cell->op = packet->op;
-		cell->from = packet->from;
-		cell->to = packet->to;
-		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
-		cell->bytes = (uint16_t)bytes;
-	}
+	if (how == DENSE_FRESH)
+		dense_begin(cell, packet, position, bytes);
 	if (how != DENSE_ADDED) {
 		cell->scale = packet->scale;
 		cell->arrived = 0;

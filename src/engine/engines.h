@@ -109,6 +109,7 @@ struct engine {
 	const char *name;
 	uint8_t number;    /* in JOIN and WELCOME */
 	uint8_t any_cells; /* 1: the number of cells need not be a power of two */
+	uint8_t layouts;   /* enum sparse_layout: bits that a SETUP may have */
 	uint8_t replies;   /* 1: a result goes to the sender alone. 0: to all children */
 	/* The lane is set up but for `own`, which is zero, as are all cells. 0: no memory. */
 	int (*open)(const struct engine_pool *pool);

@@ -236,10 +236,4 @@ static inline struct slot_taken slot_take(const struct slot_lane *lane, struct s
 	return taken;
 }
 
-/* A child has left: it needs no results. Its vectors are still expected, as those of a dead one. */
-static inline void slot_leave(struct slot_lane *lane, unsigned child)
-{
-	lane->left |= slot_bit(child);
-}
-
 #endif

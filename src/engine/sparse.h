@@ -6,7 +6,8 @@
  * of rows or optimizers.
  *
  * Workers push rows. The parameter server is the highest child. There are two banks of sums:
- * workers add to the live one, and the server reads the frozen one.
+ * workers add to the live one, and the server reads the frozen one. With SPARSE_ONE_BANK there is
+ * one, for twice the rows: from FREEZE to RELEASE no rows are added to it.
  *
  * Invariants:
  * 1. A packet (child, sequence number) is in the sums at most once. Its bit in the child's record
@@ -22,17 +23,17 @@
  *    occurs once. Meanwhile other children may add to the same block, each one packet: the limits
  *    leave room for that, so a sum cannot overflow.
  * 5. Generations only go forward. So a packet that was refused for its generation is never added
- *    later, whatever copies of it are under way.
+ *    later, whatever copies of it are in flight.
  * 6. Nothing expires: a child repeats a packet until it has the answer.
  *
  * Locks: that of a child, then that of one block. FREEZE takes those of all children, the lowest
  * first. The server's packets are taken one at a time: a lane has one thread in the daemon, and the
  * program in the kernel leaves them to it.
  *
- * Cells: with `limit` = cells / 3 (without a cache: cells / 2), cell k is block k of bank 0, cell
- * limit + k is block k of bank 1, and cell 2 limit + k holds the values of block k for workers. The
- * live record of child k is in cell k, and its frozen record in cell limit + k. So `limit` is at
- * least the number of children.
+ * Cells: the pool has a part of `limit` cells for each bank, and one for values that workers pull,
+ * if there are any. Cell k of a part is that of block k. The live record of child k is in cell k,
+ * and its frozen record in cell limit + k; with one bank, in cell limit / 2 + k. So `limit` is at
+ * least the number of children, or twice that.
  */
 #ifndef TRIB_ENGINE_SPARSE_H
 #define TRIB_ENGINE_SPARSE_H
@@ -53,10 +54,10 @@ struct __attribute__((may_alias)) sparse_lane {
 	uint32_t per_block;        /* rows in a block */
 	uint32_t blocks;           /* that the rows take */
 	uint32_t limit;            /* see above */
-	uint32_t bank;             /* the live one: 0 or 1 */
+	uint32_t bank;             /* the live one: 0 or 1; 0 if there is one */
 	uint32_t epoch;            /* of the last FREEZE; 0: none */
 	uint32_t generation;       /* of the map, 16 bits */
-	uint32_t is_frozen;        /* 1: the other bank was not released yet */
+	uint32_t is_frozen;        /* 1: the frozen bank was not released yet */
 	uint32_t told;             /* 1: since the last FREEZE the server was asked to freeze */
 };
 
@@ -73,8 +74,8 @@ struct __attribute__((may_alias)) sparse_cell {
 	uint64_t seen[4];
 	uint64_t dirty;   /* rows that have a sum; in a cell of values: rows that have a value */
 	uint32_t addends; /* packets in the sums; in a cell of values: their generation */
-	uint32_t more;    /* cell k: child k's lock. Cell limit + k: low half of what is durable of
-	                     child k. In a cell of values: the number of the last WRITE */
+	uint32_t more;    /* cell k: child k's lock. In the cell of its frozen record: low half of
+	                     what is durable. In a cell of values: the number of the last WRITE */
 };
 
 _Static_assert(sizeof(struct sparse_cell) <= ENGINE_CELL_WORDS * 8, "a sparse_cell fits a cell");
@@ -115,14 +116,26 @@ static inline enum sparse_place sparse_find(const struct sparse_cell *record, ui
 }
 
 /*
- * What a packet counts as whose number is in the record. A worker that lacks the answer repeats the
- * rows. A repeat without rows asks what is durable, so it does not show that an answer was lost.
+ * What a packet counts as if its number is in the record. A worker that lacks the answer repeats
+ * the rows. A repeat without rows asks what is durable, so it does not show that an answer was
+ * lost.
  */
 static inline enum engine_verdict sparse_repeat(const struct wire_header *packet)
 {
 	if (!(packet->flags & WIRE_RESENT))
 		return ENGINE_DUPLICATE;
 	return packet->from & SPARSE_VOID ? ENGINE_ACK : ENGINE_FINISHED;
+}
+
+/*
+ * Should a repeat of this packet make the server freeze? Not if the packet is durable, or is in the
+ * bank that the server reads now.
+ */
+static inline int sparse_needs_freeze(const struct sparse_lane *lane,
+                                      const struct sparse_cell *frozen, uint64_t sequence)
+{
+	return sequence >= wire_widen(frozen->more, frozen->low) &&
+	       !(lane->is_frozen && sparse_find(frozen, sequence) == SPARSE_SEEN);
 }
 
 /* How many of the lowest bits are set, without an instruction that BPF lacks. */
@@ -167,10 +180,28 @@ static inline int sparse_is_small(uint32_t value)
 	return value + (uint32_t)SPARSE_LARGEST <= 2 * (uint32_t)SPARSE_LARGEST;
 }
 
-/* The cell of a block in a bank: 0, 1, or 2 for values. */
+/* The cell of a block in a bank, or in the part behind the last bank, which has values. */
 static inline uint32_t sparse_index(const struct sparse_lane *lane, uint32_t bank, uint32_t block)
 {
 	return bank * lane->limit + block;
+}
+
+/* The bank that the server reads. */
+static inline uint32_t sparse_frozen_bank(const struct sparse_lane *lane)
+{
+	return lane->setup.layout & SPARSE_ONE_BANK ? 0 : !lane->bank;
+}
+
+/* Can no rows be added now? Needs a child's lock. */
+static inline int sparse_is_closed(const struct sparse_lane *lane)
+{
+	return lane->is_frozen && lane->setup.layout & SPARSE_ONE_BANK;
+}
+
+/* The cell of a child's frozen record. */
+static inline uint32_t sparse_frozen_record(const struct sparse_lane *lane, unsigned child)
+{
+	return (lane->setup.layout & SPARSE_ONE_BANK ? lane->limit / 2 : lane->limit) + child;
 }
 
 /* Does a packet with this generation use the present map? */

@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#define VALUES 2u /* the bank of values */
-
 /* The payload of PUSH or PULL, behind its header. */
 struct rows {
 	uint32_t n, width;
@@ -166,7 +164,7 @@ void sparse_bank_add(const struct engine_pool *pool, const void *payload)
 uint32_t sparse_bank_read(const struct engine_pool *pool, uint32_t block, sparse_word *out)
 {
 	const struct sparse_lane *lane = sparse_lane_of(pool);
-	struct engine_cell *cell = sparse_block(pool, !lane->bank, block);
+	struct engine_cell *cell = sparse_block(pool, sparse_frozen_bank(lane), block);
 	const sparse_value *sums = (const sparse_value *)cell->sum;
 	sparse_value *values = (sparse_value *)(out + 1);
 	uint32_t width = lane->setup.width, n = 0, bytes;
@@ -189,7 +187,7 @@ uint32_t sparse_bank_read_bits(const struct engine_pool *pool, uint32_t i, spars
 
 	memset(out, 0, bytes);
 	for (uint32_t k = 0; k < bytes * 8 && first + k < lane->blocks; k++)
-		if (sparse_state(sparse_block(pool, !lane->bank, first + k))->dirty)
+		if (sparse_state(sparse_block(pool, sparse_frozen_bank(lane), first + k))->dirty)
 			out[k / 64] |= 1ull << k % 64;
 	return bytes;
 }
@@ -199,7 +197,8 @@ void sparse_bank_clear(const struct engine_pool *pool)
 	const struct sparse_lane *lane = sparse_lane_of(pool);
 
 	for (uint32_t block = 0; block < lane->blocks; block++) {
-		struct sparse_cell *state = sparse_state(sparse_block(pool, !lane->bank, block));
+		struct sparse_cell *state =
+			sparse_state(sparse_block(pool, sparse_frozen_bank(lane), block));
 
 		if (!state->addends)
 			continue;
@@ -228,11 +227,11 @@ bool sparse_bank_write(const struct engine_pool *pool, uint32_t block, uint32_t 
 	struct engine_cell *cell;
 	struct sparse_cell *state;
 
-	if (!lane->setup.caches || block >= lane->blocks || bytes < 8 ||
+	if (!(lane->setup.layout & SPARSE_VALUES) || block >= lane->blocks || bytes < 8 ||
 	    payload[0] & ~rows_in(lane, block) ||
 	    bytes != sparse_block_bytes((unsigned)__builtin_popcountll(payload[0]), width))
 		return false;
-	cell = sparse_block(pool, VALUES, block);
+	cell = sparse_block(pool, sparse_banks(lane->setup.layout), block);
 	state = sparse_state(cell);
 	cell_lock(&cell->lock);
 	if (state->addends != lane->generation) /* values of an older map */
@@ -254,7 +253,7 @@ static bool copy_values(const struct engine_pool *pool, uint32_t number, sparse_
 {
 	const struct sparse_lane *lane = sparse_lane_of(pool);
 	uint32_t block = number / lane->per_block, row = number % lane->per_block;
-	struct engine_cell *cell = sparse_block(pool, VALUES, block);
+	struct engine_cell *cell = sparse_block(pool, sparse_banks(lane->setup.layout), block);
 	const struct sparse_cell *state = sparse_state(cell);
 	bool has;
 
@@ -275,7 +274,7 @@ uint32_t sparse_bank_pull(const struct engine_pool *pool, const void *wanted, vo
 	sparse_number *numbers = sparse_numbers(out);
 	sparse_value *values = sparse_values(out, rows.n);
 
-	for (uint32_t i = 0; i < rows.n && lane->setup.caches; i++)
+	for (uint32_t i = 0; i < rows.n && lane->setup.layout & SPARSE_VALUES; i++)
 		if (copy_values(pool, rows.numbers[i], values + n * width))
 			numbers[n++] = rows.numbers[i];
 	bytes = sparse_rows_bytes(n, width, 1);

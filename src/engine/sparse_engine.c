@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sparse engine's entry in the table: who may do what, and which packets leave for whom. */
+/* The sparse engine's entry in the table: what each child may send, and which ones get answers. */
 #include "engine/cell_lock.h"
 #include "engine/sparse_bank.h"
 
@@ -22,7 +22,7 @@ static struct sparse_cell *live_record(const struct job *job, unsigned child)
 
 static struct sparse_cell *frozen_record(const struct job *job, unsigned child)
 {
-	return sparse_state(engine_cell(job->pool, job->lane->limit + child));
+	return sparse_state(engine_cell(job->pool, sparse_frozen_record(job->lane, child)));
 }
 
 static unsigned server_of(const struct sparse_lane *lane)
@@ -61,6 +61,7 @@ static struct wire_header *answer(const struct job *job, uint64_t position)
 	struct wire_header *header = packet_to(job, &job->out[0], sparse_bit(job->packet->child),
 	                                       job->packet->op, position);
 
+	header->flags = job->packet->flags & WIRE_RESENT;
 	header->child = job->packet->child;
 	header->ack = job->packet->ack;
 	return header;
@@ -91,12 +92,15 @@ static enum engine_verdict refuse_epoch(const struct job *job)
 	return refuse(job, job->lane->epoch, SPARSE_OTHER_EPOCH);
 }
 
-/* Asks the server to freeze, once for each epoch. Needs the child's lock. */
-static void tell_server(const struct job *job)
+/*
+ * Asks the server to freeze. `again`: also if it was asked in this epoch, as that NEWS may be lost.
+ * Needs the child's lock.
+ */
+static void tell_server(const struct job *job, bool again)
 {
 	unsigned server = server_of(job->lane);
 
-	if (__atomic_exchange_n(&job->lane->told, 1, __ATOMIC_RELAXED))
+	if (__atomic_exchange_n(&job->lane->told, 1, __ATOMIC_RELAXED) && !again)
 		return;
 	packet_to(job, &job->out[1], sparse_bit(server), SPARSE_NEWS, job->lane->epoch)->from =
 		SPARSE_URGENT;
@@ -119,13 +123,13 @@ static void unlock_all(const struct job *job)
 static bool setup_is_sound(const struct sparse_lane *lane, const struct sparse_setup *setup)
 {
 	uint32_t per_block = sparse_per_block(lane->payload, setup->width);
-	uint32_t limit = sparse_blocks_max(lane->cells, setup->caches);
+	uint32_t limit = sparse_blocks_max(lane->cells, setup->layout);
 
 	return per_block && setup->rows && setup->rows <= SPARSE_ROWS_MAX &&
-	       sparse_bank_has(setup->kind) && setup->caches <= 1 &&
+	       sparse_bank_has(setup->kind) && setup->layout <= (SPARSE_VALUES | SPARSE_ONE_BANK) &&
 	       setup->generation <= UINT16_MAX && !setup->unused[0] && !setup->unused[1] &&
 	       !setup->unused[2] && sparse_blocks(setup->rows, per_block) <= limit &&
-	       server_of(lane) < limit;
+	       server_of(lane) < limit / (3 - sparse_banks(setup->layout));
 }
 
 static void set_up(const struct job *job, const struct sparse_setup *setup)
@@ -136,7 +140,7 @@ static void set_up(const struct job *job, const struct sparse_setup *setup)
 	lane->setup = *setup;
 	lane->per_block = sparse_per_block(lane->payload, setup->width);
 	lane->blocks = sparse_blocks(setup->rows, lane->per_block);
-	lane->limit = sparse_blocks_max(lane->cells, setup->caches);
+	lane->limit = sparse_blocks_max(lane->cells, setup->layout);
 	lane->generation = setup->generation;
 	unlock_all(job);
 }
@@ -156,7 +160,7 @@ static enum engine_verdict take_setup(const struct job *job)
 	return ENGINE_ACK;
 }
 
-/* The banks change places. All children's locks are held. */
+/* The banks change places, or the only one is closed. All children's locks are held. */
 static void freeze(const struct job *job)
 {
 	struct sparse_lane *lane = job->lane;
@@ -168,7 +172,7 @@ static void freeze(const struct job *job)
 		frozen->low = live->low;
 		memcpy(frozen->seen, live->seen, sizeof(frozen->seen));
 	}
-	lane->bank = !lane->bank;
+	lane->bank = sparse_frozen_bank(lane);
 	lane->epoch++;
 	lane->generation = job->packet->scale;
 	lane->is_frozen = 1;
@@ -255,7 +259,9 @@ static void release(const struct job *job)
 	if (news->bytes)
 		news->bytes += sparse_pad(4 * server);
 	sparse_bank_clear(job->pool);
+	lock_all(job); /* workers may add to the same bank from now on */
 	job->lane->is_frozen = 0;
+	unlock_all(job);
 }
 
 static enum engine_verdict take_release(const struct job *job)
@@ -295,7 +301,7 @@ static enum engine_verdict refuse_push(const struct job *job, uint64_t sequence,
 	((struct wire_header *)(void *)job->out[0].data)->ack =
 		(uint32_t)durable_of(job, job->packet->child);
 	if (why == SPARSE_FULL)
-		tell_server(job);
+		tell_server(job, false);
 	if (why == SPARSE_OTHER_MAP)
 		return ENGINE_STALE;
 	return why == SPARSE_BAD ? ENGINE_ACK : ENGINE_AHEAD;
@@ -310,6 +316,8 @@ static enum sparse_refusal judge_rows(const struct job *job, bool *many)
 		return SPARSE_OTHER_MAP;
 	if (!sparse_bank_is_sound(job->lane, job->payload, job->bytes, true))
 		return SPARSE_BAD;
+	if (sparse_is_closed(job->lane))
+		return SPARSE_FROZEN;
 	addends = sparse_bank_addends(job->pool, job->payload);
 	*many = addends + 1 >= SPARSE_ADDENDS_MANY;
 	return addends >= SPARSE_ADDENDS ? SPARSE_FULL : 0;
@@ -333,15 +341,16 @@ static enum engine_verdict add_push(const struct job *job, uint64_t sequence)
 	engine_cell(job->pool, job->packet->child)->sent_at = 0; /* we send the answer */
 	answer_push(job, sequence);
 	if (many || job->packet->from & SPARSE_URGENT)
-		tell_server(job);
+		tell_server(job, false);
 	return ENGINE_ADDED;
 }
 
 static enum engine_verdict repeat_push(const struct job *job, uint64_t sequence)
 {
 	answer_push(job, sequence);
-	if (job->packet->from & SPARSE_URGENT && sequence >= durable_of(job, job->packet->child))
-		tell_server(job);
+	if (job->packet->from & SPARSE_URGENT &&
+	    sparse_needs_freeze(job->lane, frozen_record(job, job->packet->child), sequence))
+		tell_server(job, job->packet->flags & WIRE_RESENT);
 	return sparse_repeat(job->packet);
 }
 
@@ -463,6 +472,7 @@ const struct engine engine_sparse = {
 	.name = "sparse",
 	.number = ENGINE_SPARSE,
 	.any_cells = 1,
+	.layouts = SPARSE_VALUES | SPARSE_ONE_BANK,
 	.replies = 1,
 	.open = open_lane,
 	.position = position_of,

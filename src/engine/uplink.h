@@ -246,14 +246,8 @@ static inline void uplink_enter(struct dense_cell *cell, const struct wire_heade
                                 uint64_t position, uint32_t bytes, enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
-		cell->complete = cell->queued = 0; /* first: other cores read without the lock */
+		dense_begin(cell, packet, position, bytes);
 		cell->arrived = 0;
-		cell->position = position;
-		cell->op = packet->op;
-		cell->from = packet->from;
-		cell->to = packet->to;
-		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
-		cell->bytes = (uint16_t)bytes;
 		cell->scale = packet->scale;
 		cell->summed = 1;
 		cell->misses = 0;

@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_NS (10 * NSEC_PER_SEC) /* 10 s: longest time until services are ready */
+#define READY_NS (60 * NSEC_PER_SEC) /* 60 s: longest time until services are ready */
 #define GRACE_NS (2 * NSEC_PER_SEC)  /* 2 s: time between SIGTERM and SIGKILL */
+/* 10 s: the same for a service. A busy machine is slow to take an XDP program off. */
+#define SERVICE_GRACE_NS (10 * NSEC_PER_SEC)
 /* 0.5 s: longest wait for the end of output that a daemon of a task keeps open. */
 #define DRAIN_NS (NSEC_PER_SEC / 2)
 #define NEVER UINT64_MAX
@@ -254,7 +256,7 @@ static void phase_step(struct launcher *l)
 		if (!any_runs(l, false)) {
 			l->ended = clock_now();
 			signal_all(l, true, SIGTERM);
-			phase_set(l, PHASE_END_SERVICES, GRACE_NS);
+			phase_set(l, PHASE_END_SERVICES, SERVICE_GRACE_NS);
 		} else if (late && l->phase == PHASE_RUN) {
 			timeout_fail(l);
 		} else if (late) {

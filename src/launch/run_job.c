@@ -3,6 +3,8 @@
 
 #include "base/settings.h"
 #include "launch/local_daemon.h"
+#include "launch/mpi_task.h"
+#include "launch/nccl_plugin.h"
 #include "launch/server_shards.h"
 #include "launch/tree_rate.h"
 #include "wire/packet.h"
@@ -15,8 +17,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define ENV_MAX 12
-#define ENV_BYTES 320
+#define ENV_MAX (12 + NCCL_SETTINGS_MAX)
+#define ENV_BYTES NCCL_SETTING_BYTES
 #define SITE_TRIES 20
 
 _Static_assert(RUN_WORKERS_MAX == WIRE_CHILDREN_MAX, "an aggregator has a child for each worker");
@@ -50,7 +52,8 @@ struct run {
 	struct accepted accepted; /* closed when this process ends */
 	struct host_lease *lease;
 	struct server_shards servers;
-	unsigned n;
+	struct mpi_task mpirun; /* with --mpi */
+	unsigned n, nccl_port;  /* 0: not chosen yet */
 	uint64_t cookie, job;
 	bool is_placed; /* `where` is the user's: no aggregator is started */
 };
@@ -260,16 +263,62 @@ static const struct cluster_host *worker_host(const struct run *run, unsigned ra
 	return NULL;
 }
 
+/* MPI's launcher starts the ranks. On one machine, MPI would use its memory instead of Tributary.
+ */
+static trib_status mpirun_add(struct run *run, unsigned n_hosts)
+{
+	struct run_slot *slot = &run->slots[run->n];
+	const char *mpirun = run->options.mpirun;
+	trib_status status;
+
+	if (n_hosts > run->options.workers)
+		n_hosts = (unsigned)run->options.workers;
+	if (!n_hosts && !getenv("TRIB_MPI"))
+		env_add(slot, "TRIB_MPI=on");
+	env_add_common(run, slot);
+	snprintf(slot->label, sizeof(slot->label), "mpirun");
+	status = mpi_task_build(&run->mpirun, mpirun ? mpirun : "mpirun",
+	                        (unsigned)run->options.workers, &run->cluster, n_hosts, slot->env,
+	                        run->options.command);
+	run->tasks[run->n++] =
+		(struct launch_task){ .label = slot->label,
+		                      .host = n_hosts ? &run->cluster.hosts[0] : NULL,
+		                      .argv = run->mpirun.argv,
+		                      .env = slot->env };
+	return status;
+}
+
+static void env_add_nccl(struct run *run, struct run_slot *slot, unsigned rank, unsigned n_hosts)
+{
+	const struct cluster_host *first = worker_host(run, 0, n_hosts);
+	struct nccl_job job = { .size = (unsigned)run->options.workers,
+		                .address = first ? first->address : "127.0.0.1",
+		                .is_local = !first };
+	char texts[NCCL_SETTINGS_MAX][NCCL_SETTING_BYTES];
+	unsigned n;
+
+	if (!run->nccl_port)
+		run->nccl_port = daemon_port(first, job.address, true);
+	job.port = run->nccl_port;
+	n = nccl_settings(&job, rank, texts);
+	for (unsigned i = 0; i < n; i++)
+		env_add(slot, "%s", texts[i]);
+}
+
 static trib_status workers_add(struct run *run)
 {
 	unsigned n_hosts = 0;
 
 	while (n_hosts < run->cluster.n && !run->cluster.hosts[n_hosts].is_server)
 		n_hosts++;
+	if (run->options.mpi)
+		return mpirun_add(run, n_hosts);
 	for (unsigned rank = 0; rank < run->options.workers; rank++) {
 		struct run_slot *slot = &run->slots[run->n];
 
 		env_add(slot, "TRIB_RANK=%u", rank);
+		if (run->options.nccl)
+			env_add_nccl(run, slot, rank, n_hosts);
 		env_add_common(run, slot);
 		snprintf(slot->label, sizeof(slot->label), "rank %u", rank);
 		run->tasks[run->n++] = (struct launch_task){
@@ -439,6 +488,7 @@ int run_job(const struct run_options *options)
 		code = run->slots && run->tasks ? run_all(run) : 1;
 	}
 	shards_end(&run->servers);
+	mpi_task_end(&run->mpirun);
 	if (run->lease)
 		lease_end(run->lease);
 	free(run->slots);

@@ -31,7 +31,10 @@ struct run_options {
 	uint64_t servers;       /* parameter servers to start for the job */
 	const char *server_dir; /* their folder; NULL: a temporary one */
 	bool ring;              /* no aggregator: the ranks sum around a ring */
+	bool nccl;              /* the workers call NCCL, which shall use the plugin */
 	bool pin;
+	bool mpi;           /* an MPI program: mpirun starts the ranks, with the adapter */
+	const char *mpirun; /* NULL: "mpirun" */
 	char **command;
 	/* Called for every line of output; `rank` is -1 for an aggregator. NULL: print it with its
 	 * label. */

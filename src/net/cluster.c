@@ -27,6 +27,13 @@ static trib_status cluster_check_privilege(void)
 	                   "(CAP_SYS_ADMIN and CAP_NET_ADMIN); try it with sudo");
 }
 
+/* Locks the state of all clusters. Negative: *status says why not. */
+static int cluster_lock(trib_status *status)
+{
+	*status = cluster_check_privilege();
+	return *status == TRIB_OK ? state_lock(status) : -1;
+}
+
 static trib_status cluster_remove(const char *name);
 
 trib_status cluster_up(const struct cluster_options *options, struct cluster *out)
@@ -34,18 +41,16 @@ trib_status cluster_up(const struct cluster_options *options, struct cluster *ou
 	struct cluster_options named = *options;
 	unsigned subnet;
 	trib_status status;
+	int lock;
 
 	if (!named.name)
 		named.name = NAMES_DEFAULT;
 	status = names_check(named.name);
 	if (status == TRIB_OK)
 		status = plan_make(&named, 0, out); /* report wrong options before missing rights */
-	if (status == TRIB_OK)
-		status = cluster_check_privilege();
 	if (status != TRIB_OK)
 		return status;
-	int lock = state_lock(&status);
-
+	lock = cluster_lock(&status);
 	if (lock < 0)
 		return status;
 	if (state_exists(named.name))
@@ -113,16 +118,14 @@ static trib_status cluster_remove(const char *name)
 trib_status cluster_down(const char *name)
 {
 	trib_status status;
+	int lock;
 
 	if (!name)
 		name = NAMES_DEFAULT;
 	status = names_check(name);
-	if (status == TRIB_OK)
-		status = cluster_check_privilege();
 	if (status != TRIB_OK)
 		return status;
-	int lock = state_lock(&status);
-
+	lock = cluster_lock(&status);
 	if (lock < 0)
 		return status;
 	status = cluster_remove(name);

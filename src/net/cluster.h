@@ -91,6 +91,7 @@ struct cluster_options {
 	} faulty[CLUSTER_FAULTY_MAX]; /* links with a probability of their own */
 	unsigned n_faulty;
 	uint64_t seed;
+	bool loses_all;  /* loss strikes TCP, too; other faults are for UDP */
 	bool no_offload; /* packets cross singly, as on a wire; faults imply it */
 	struct cluster_fabric fabric;
 };

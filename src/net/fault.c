@@ -45,6 +45,7 @@ static struct fault_bpf *fault_load(enum fault_way way, const struct fault_rates
 	if (!skeleton)
 		return NULL;
 	skeleton->rodata->goes_out = way == FAULT_OUT;
+	skeleton->rodata->loses_all = rates->loses_all;
 	skeleton->rodata->loss_below = probability_scale(rates->of[FAULT_LOSS]);
 	skeleton->rodata->dup_below = probability_scale(rates->of[FAULT_DUP]);
 	skeleton->rodata->reorder_below = probability_scale(rates->of[FAULT_REORDER]);

@@ -2,8 +2,8 @@
 /*
  * fault: injects faults on links with a small tc program (bpf/fault.bpf.c) at one end. It
  * acts on incoming packets, after XDP, or on outgoing ones. It affects only UDP over IPv4, so
- * that a test's control connections stay intact. Each decision depends on the seed and the
- * packet's number on its link only, so a run can be repeated.
+ * that a test's control connections stay intact, but for `loses_all`. Each decision depends on the
+ * seed and the packet's number on its link only, so a run can be repeated.
  */
 #ifndef TRIB_NET_FAULT_H
 #define TRIB_NET_FAULT_H
@@ -15,6 +15,7 @@
 struct fault_rates {
 	double of[FAULT_KINDS]; /* probabilities */
 	uint64_t seed;
+	bool loses_all; /* loss strikes TCP, too */
 };
 
 enum fault_way { FAULT_IN, FAULT_OUT };

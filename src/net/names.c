@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ trib_status names_check(const char *name)
 	                   name, NAME_BYTES);
 }
 
-bool names_is_host(const char *host)
+static bool is_host(const char *host)
 {
 	static const char *const kinds[] = { "h", "s", NAMES_LEAF, NAMES_SPINE };
 
@@ -45,12 +46,13 @@ void names_namespace(char out[64], const char *name, const char *host)
 	snprintf(out, 64, "%s-%s", name, host);
 }
 
-bool names_owns(const char *name, const char *namespace)
+/* Does the namespace belong to the cluster `name`, by its name? */
+static bool owns(const char *name, const char *namespace)
 {
 	size_t length = strlen(name);
 
 	return strncmp(namespace, name, length) == 0 && namespace[length] == '-' &&
-	       names_is_host(namespace + length + 1);
+	       is_host(namespace + length + 1);
 }
 
 trib_status names_each_namespace(const char *name,
@@ -64,7 +66,7 @@ trib_status names_each_namespace(const char *name,
 	if (!folder)
 		return errno == ENOENT ? TRIB_OK : status_fail_errno("cannot read " NETNS_FOLDER);
 	while (status == TRIB_OK && (entry = readdir(folder)))
-		if (names_owns(name, entry->d_name))
+		if (owns(name, entry->d_name))
 			status = visit(context, entry->d_name);
 	closedir(folder);
 	return status;

@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define NAMES_DEFAULT "trib"
@@ -20,10 +19,7 @@
 
 /* NULL: the default name. */
 trib_status names_check(const char *name);
-bool names_is_host(const char *host);
 void names_namespace(char out[64], const char *name, const char *host);
-/* Does the namespace belong to the cluster `name`, by its name? */
-bool names_owns(const char *name, const char *namespace);
 
 /* Calls `visit` for each namespace of the cluster until one returns an error. */
 trib_status names_each_namespace(const char *name,

@@ -2,6 +2,7 @@
 #include "net/relay.h"
 
 #include "net/kernel/link.h"
+#include "net/kernel/link_shape.h"
 #include "net/cluster_plan.h"
 #include "net/kernel/receive_core.h"
 #include "relay.skel.h"
@@ -39,10 +40,14 @@ static trib_status attach(const struct link_end *end, int program, enum bpf_atta
 static trib_status receive_here(const struct relay_bpf *bpf, const struct link_end *end, bool plain,
                                 struct relay *out)
 {
-	trib_status status = TRIB_OK;
+	trib_status status;
 
-	if (plain) /* otherwise the aggregator attaches its own XDP program */
+	/* An aggregator that attaches its own XDP program may detach it. With GRO, a veth takes
+	 * frames without a program, too. */
+	if (plain)
 		status = attach(end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
+	else
+		status = shape_gro(end);
 	return status == TRIB_OK ? attach(end, bpf_program__fd(bpf->progs.trust), TCX_INGRESS, out)
 	                         : status;
 }

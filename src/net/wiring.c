@@ -132,7 +132,8 @@ static trib_status wiring_wire(const struct wiring *wiring, const struct link_en
 static trib_status wiring_faults(const struct wiring *wiring, unsigned link,
                                  const struct link_end *host, const struct link_end *port)
 {
-	struct fault_rates faults = { .seed = wiring->options->seed };
+	struct fault_rates faults = { .seed = wiring->options->seed,
+		                      .loses_all = wiring->options->loses_all };
 	bool is_switch = wiring->cluster->is_switch;
 	trib_status status;
 

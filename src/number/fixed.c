@@ -62,17 +62,17 @@ ALWAYS_INLINE double f64_lift(uint64_t bits)
 	return f64_from((bits & 1ull << 63) | lifted);
 }
 
-ALWAYS_INLINE void encode32(trib_type type, bool tiny, const void *restrict elements, size_t n,
-                            uint32_t ceiling, int unit, void *restrict out)
+ALWAYS_INLINE void encode32(trib_type type, bool tiny, bool more, const void *restrict elements,
+                            size_t n, uint32_t ceiling, int unit, void *restrict out)
 {
-	loose_i32 *restrict integers = out;
+	loose_u32 *restrict integers = out;
 	const float scale = f32_power(tiny ? -unit - F32_LIFT : -unit);
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t element = widen(type, load32(type, elements, i), ceiling);
 		float value = tiny ? f32_lift(element) : f32_from(element);
 
-		integers[i] = (int32_t)rintf(value * scale);
+		integers[i] = (more ? integers[i] : 0) + (uint32_t)(int32_t)rintf(value * scale);
 	}
 }
 
@@ -127,22 +127,30 @@ ALWAYS_INLINE void dither32(trib_type type, const void *restrict elements, size_
 }
 
 /* Narrow types are never tiny: as f32 they are all normal. */
-ALWAYS_INLINE void encode_of(trib_type type, const void *elements, size_t n, uint32_t ceiling,
-                             int unit, bool tiny, void *out)
-{
-	if (tiny && !format_is_narrow(type))
-		encode32(type, true, elements, n, ceiling, unit, out);
-	else
-		encode32(type, false, elements, n, ceiling, unit, out);
-}
-
-void fixed_encode(trib_type type, const void *elements, size_t n, int top, int unit, void *out)
+ALWAYS_INLINE void encode_of(trib_type type, bool more, const void *elements, size_t n, int top,
+                             int unit, void *out)
 {
 	uint32_t ceiling = (uint32_t)format_power(type, top);
 	/* From a unit of 2^-125 on, a denormal is 0, flushed or not. */
 	bool tiny = unit < 2 - format_of(type).bias;
 
-	WITH_TYPE(type, encode_of, elements, n, ceiling, unit, tiny, out);
+	if (tiny && !format_is_narrow(type))
+		encode32(type, true, more, elements, n, ceiling, unit, out);
+	else
+		encode32(type, false, more, elements, n, ceiling, unit, out);
+}
+
+void fixed_encode(trib_type type, const void *elements, size_t n, int top, int unit, void *out)
+{
+	WITH_TYPE(type, encode_of, false, elements, n, top, unit, out);
+}
+
+void number_encode_more(trib_type type, const void *elements, size_t n, uint16_t klass,
+                        unsigned workers, void *out)
+{
+	int unit = number_unit_exponent(type, klass, workers), top = class_top(type, klass);
+
+	WITH_TYPE(type, encode_of, true, elements, n, top, unit, out);
 }
 
 void fixed_dither(trib_type type, const void *elements, size_t n, int top, int unit, uint32_t seed,

@@ -75,9 +75,8 @@ void number_to_keys(trib_type type, const void *elements, size_t n, bool for_max
 		WITH_TYPE(type, to_keys32, elements, n, for_max, keys);
 }
 
-void number_from_keys(trib_type type, const void *keys, size_t n, bool for_max, void *elements)
+void number_from_keys(trib_type type, const void *keys, size_t n, void *elements)
 {
-	(void)for_max; /* a key beyond either infinity is NaN */
 	if (type == TRIB_F64)
 		from_keys64(keys, n, elements);
 	else if (number_is_float(type))

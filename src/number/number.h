@@ -87,6 +87,13 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
                    void *out);
 
 /*
+ * The same, but adds to the integers. Not for f64, nor for more than 128 workers, whose integers
+ * may have to be clamped.
+ */
+void number_encode_more(trib_type type, const void *elements, size_t n, uint16_t klass,
+                        unsigned workers, void *out);
+
+/*
  * Two int32 in one int64, high * 2^32 + low, in place: sums of such pairs are
  * pairs of sums as long as neither overflows, which scaled floats never do. So
  * one 64-bit addition does the work of two. If n is odd, the last one stays unpaired.
@@ -116,7 +123,7 @@ void number_unmask(trib_type type, const void *mask, size_t first, size_t n, voi
  * gives the same float; every NaN becomes the same quiet NaN.
  */
 void number_to_keys(trib_type type, const void *elements, size_t n, bool for_max, void *keys);
-void number_from_keys(trib_type type, const void *keys, size_t n, bool for_max, void *elements);
+void number_from_keys(trib_type type, const void *keys, size_t n, void *elements);
 
 /* Integer average after the sum: divides in place, towards zero. */
 void number_divide(trib_type type, void *elements, size_t n, unsigned workers);

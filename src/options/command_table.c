@@ -13,17 +13,24 @@ const struct command *command_find(const struct command *commands, const char *n
 	return NULL;
 }
 
-void commands_print(const struct command *commands, int width, FILE *out)
+void commands_print(const struct command *commands, FILE *out)
 {
+	int width = 0;
+
+	for (const struct command *command = commands; command->name; command++)
+		if ((int)strlen(command->name) > width)
+			width = (int)strlen(command->name);
 	for (; commands->name; commands++)
-		fprintf(out, "  %-*s %s\n", width, commands->name, commands->help);
+		fprintf(out, "  %-*s  %s\n", width, commands->name, commands->help);
 }
 
-static void help_print(const struct command_table *table)
+static void help_print(const struct command_table *table, FILE *out)
 {
-	printf("Usage: %s COMMAND [ARGUMENT]...\n\n%s\n\nCommands:\n", table->name, table->about);
-	commands_print(table->commands, 8, stdout);
-	printf("\n`%s COMMAND --help` says more.\n\nExample:\n  %s\n", table->name, table->example);
+	fprintf(out, "Usage: %s COMMAND [ARGUMENT]...\n\n%s\n\nCommands:\n", table->name,
+	        table->about);
+	commands_print(table->commands, out);
+	fprintf(out, "\n`%s COMMAND --help` says more.\n\nExample:\n  %s\n", table->name,
+	        table->example);
 }
 
 int command_table_run(const struct command_table *table, int argc, char **argv)
@@ -34,7 +41,7 @@ int command_table_run(const struct command_table *table, int argc, char **argv)
 	if (command)
 		return command->run(argc - 1, argv + 1);
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		help_print(table);
+		help_print(table, argc > 1 ? stdout : stderr);
 		return argc > 1 ? 0 : EXIT_USAGE;
 	}
 	fprintf(stderr, "%s: there is no command \"%s\"\nTry: %s --help\n", table->name, name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command that is a table of commands, as `trib glm` is. */
+/* A command that is a table of commands, as `trib glm` and `trib net` are. */
 #ifndef TRIB_OPTIONS_COMMAND_TABLE_H
 #define TRIB_OPTIONS_COMMAND_TABLE_H
 
@@ -14,8 +14,8 @@ struct command {
 
 /* NULL: there is none of that name. */
 const struct command *command_find(const struct command *commands, const char *name);
-/* A line for each command: its name in `width` columns, and its help. */
-void commands_print(const struct command *commands, int width, FILE *out);
+/* A line for each command: its name, and its help. */
+void commands_print(const struct command *commands, FILE *out);
 
 struct command_table {
 	const char *name;  /* "trib glm" */

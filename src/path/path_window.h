@@ -3,13 +3,17 @@
  * path_window: how many packets a path may have in flight. Pure.
  *
  * The window follows the delay in queues: it is the round trip less the least one. While the delay
- * is below WINDOW_TARGET_NS, the window grows, at first by doubling. Above the target it shrinks in
+ * is below a target, the window grows, at first by doubling. Above the target it shrinks in
  * proportion to the excess. So the path stays busy, its queue stays short, and traffic that does
  * not yield keeps its share. Loss shrinks the window only if it is heavy: a little loss is the
  * link's.
  *
- * The target is WINDOW_TARGET_NS, and up to WINDOW_EXTRA_NS more for small windows. So flows that
- * share a link become equal.
+ * The owner chooses the target: WINDOW_SHORT_NS for data that streams, WINDOW_LONG_NS for bursts
+ * that fill a queue by themselves, or if answers are late. The target of small windows is up to
+ * twice as long. So flows that share a link become equal.
+ *
+ * If acknowledgements wait for a thread on a busy machine, the queue would run empty meanwhile. So
+ * this time is added to a short target, up to WINDOW_LONG_NS.
  *
  * If the least round trip was not seen again for WINDOW_FRESH_NS, it may have changed, or this flow
  * has never seen the link without a queue. Then the window is small for a few rounds, to see it.
@@ -26,12 +30,14 @@
 #include <stdint.h>
 
 #define WINDOW_START 32.0           /* packets: the first window */
+#define WINDOW_BURSTS 128.0         /* packets: the first window of messages in bursts */
 #define WINDOW_LEAST 4.0            /* packets: the smallest window */
 #define WINDOW_MOST 4096.0          /* packets: the largest window */
-#define WINDOW_TARGET_NS 4000000u   /* 4 ms in queues: the target */
-#define WINDOW_EXTRA_NS 4000000u    /* 4 ms more: the target of a window of WINDOW_SMALL */
-#define WINDOW_SMALL 8.0            /* packets */
-#define WINDOW_LARGE 256.0          /* packets: from here on the target is WINDOW_TARGET_NS */
+#define WINDOW_SHORT_NS 1500000u    /* 1.5 ms in queues: a target */
+#define WINDOW_LONG_NS 4000000u     /* 4 ms in queues: a target */
+#define WINDOW_LATE_SHARE 32u       /* 1/32: how fast the time that threads are late is forgotten */
+#define WINDOW_SMALL 8.0            /* packets: up to here the target is twice as long */
+#define WINDOW_LARGE 256.0          /* packets: from here on the target is as it is */
 #define WINDOW_FRESH_NS 2000000000u /* 2 s */
 #define WINDOW_LOOKS 4u             /* rounds with a small window, to see the least round trip */
 #define WINDOW_MORE 2.0             /* packets by which a window grows near its target */
@@ -42,6 +48,8 @@
 #define WINDOW_UNKNOWN_NS 50000000u /* 50 ms: the round trip of a path that has not answered */
 
 struct path_window {
+	uint32_t target; /* ns in queues */
+	uint32_t late;   /* ns that acknowledgements wait for threads: the longest one fades */
 	double packets;
 	bool starting;                    /* the window doubles */
 	uint64_t least, smooth, variance; /* round trips, ns; 0: unknown */
@@ -56,9 +64,12 @@ struct path_window {
 	uint32_t acked, lost;             /* packets since the loss was last judged */
 };
 
-static inline void path_window_init(struct path_window *window, uint64_t next)
+/* `next`: the sequence number of the next packet; `target`: ns in queues. */
+static inline void path_window_init(struct path_window *window, uint64_t next, uint32_t target)
 {
-	*window = (struct path_window){ .packets = WINDOW_START, .starting = true, .round = next };
+	*window = (struct path_window){
+		.target = target, .packets = WINDOW_START, .starting = true, .round = next
+	};
 }
 
 static inline void path_window_sample(struct path_window *window, uint64_t rtt, uint64_t now)
@@ -69,12 +80,23 @@ static inline void path_window_sample(struct path_window *window, uint64_t rtt, 
 	window->samples++;
 	if (!window->least || rtt < window->least)
 		window->least = rtt;
-	if (rtt <= window->least + WINDOW_TARGET_NS / 8)
+	if (rtt <= window->least + window->target / 8)
 		window->least_at = now;
 	if (!window->round_trip || rtt < window->round_trip)
 		window->round_trip = rtt;
 	window->variance = window->smooth ? (3 * window->variance + off) / 4 : rtt / 2;
 	window->smooth = window->smooth ? (7 * window->smooth + rtt) / 8 : rtt;
+}
+
+/* An acknowledgement has waited for threads of both sides. */
+static inline void path_window_late(struct path_window *window, uint64_t late)
+{
+	uint32_t most = late < WINDOW_LONG_NS ? (uint32_t)late : WINDOW_LONG_NS;
+
+	if (most > window->late)
+		window->late = most;
+	else
+		window->late -= (window->late - most) / WINDOW_LATE_SHARE;
 }
 
 static inline bool path_window_loses(struct path_window *window)
@@ -98,9 +120,11 @@ static inline double path_window_target(const struct path_window *window)
 {
 	const double few = 1 / sqrt(WINDOW_SMALL), many = 1 / sqrt(WINDOW_LARGE);
 	double extra = (1 / sqrt(window->packets) - many) / (few - many);
+	double queue =
+		fmin(window->target + (double)window->late, fmax(window->target, WINDOW_LONG_NS));
 
 	extra = extra < 0 ? 0 : extra > 1 ? 1 : extra;
-	return (double)(window->least + WINDOW_TARGET_NS) + extra * WINDOW_EXTRA_NS;
+	return (double)window->least + (1 + extra) * queue;
 }
 
 /* The round is over. Half of the correction is applied: its effect shows a round later. */
@@ -117,7 +141,7 @@ static inline void path_window_adapt(struct path_window *window)
 		window->packets *= 1 - less;
 		window->starting = false;
 	} else if (window->full && trip < target / 2) {
-		window->starting &= window->last < window->least + WINDOW_TARGET_NS / 4;
+		window->starting &= window->last < window->least + window->target / 4;
 		window->packets *= window->starting ? 2 : 1.25;
 	} else if (window->full) {
 		window->starting = false;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "path/tcp.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -9,6 +11,39 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
+
+/* Set once, before the first connection. */
+static const struct tcp_other *others;
+
+void tcp_use(const struct tcp_other *other)
+{
+	others = other;
+}
+
+bool tcp_has_other(void)
+{
+	return others;
+}
+
+bool tcp_is_other(int fd)
+{
+	return others && others->is(fd);
+}
+
+int tcp_listen_other(const struct udp_address *address)
+{
+	int fd = others ? others->listen(address) : -1;
+
+	return fd < 0 ? -1 : fd;
+}
+
+void tcp_close(int fd)
+{
+	if (tcp_is_other(fd))
+		others->close(fd);
+	else
+		close(fd);
+}
 
 bool tcp_rx_init(struct tcp_rx *rx)
 {
@@ -23,17 +58,27 @@ void tcp_rx_free(struct tcp_rx *rx)
 	rx->data = NULL;
 }
 
+static ssize_t receive_some(int fd, void *memory)
+{
+	ssize_t n;
+
+	if (tcp_is_other(fd))
+		return others->receive(fd, memory, TCP_RECEIVE_BYTES);
+	do
+		n = recv(fd, memory, TCP_RECEIVE_BYTES, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	return n ? n : -EPIPE;
+}
+
 int tcp_receive(struct tcp_rx *rx, const struct tcp_tail *tail, int fd)
 {
 	ssize_t n;
 
-	do
-		n = recv(fd, rx->data + tail->bytes, TCP_RECEIVE_BYTES, MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	if (n == 0)
-		return -EPIPE;
+	n = receive_some(fd, rx->data + tail->bytes);
+	if (n <= 0)
+		return (int)n;
 	memcpy(rx->data, tail->data, tail->bytes);
 	rx->bytes = tail->bytes + (uint32_t)n;
 	return (int)n;
@@ -50,12 +95,26 @@ int64_t tcp_send(int fd, struct iovec *vectors, unsigned n)
 	struct msghdr message = { .msg_iov = vectors, .msg_iovlen = n };
 	ssize_t sent;
 
+	if (tcp_is_other(fd))
+		return others->send(fd, vectors, n);
 	do
 		sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
 	return sent;
+}
+
+void tcp_share(int fd)
+{
+	char name[16] = "";
+	socklen_t length = sizeof(name) - 1;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) ||
+	    strncmp(name, "bbr", 3) != 0)
+		return;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5))
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
 /* No delay: chunks are large, and small packets are urgent. The kernel sizes the buffers. */
@@ -92,6 +151,8 @@ int tcp_accept(int fd, struct udp_address *peer)
 
 	memset(peer, 0, sizeof(*peer));
 	peer->length = sizeof(peer->storage);
+	if (tcp_is_other(fd))
+		return others->accept(fd, peer);
 	s = accept4(fd, (void *)&peer->storage, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (s < 0)
 		return -errno;
@@ -105,6 +166,8 @@ int tcp_wait(int fd, int wait_ms)
 	socklen_t length = sizeof(int);
 	int error = 0;
 
+	if (tcp_is_other(fd))
+		return others->wait(fd, wait_ms);
 	if (poll(&wait, 1, wait_ms) <= 0)
 		return ETIMEDOUT;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length))
@@ -129,15 +192,57 @@ int tcp_begin(const struct udp_address *peer)
 	return -error;
 }
 
-int tcp_connect(const struct udp_address *peer, int wait_ms)
+int tcp_begin_any(const struct udp_address *peer)
 {
-	int s = tcp_begin(peer), error;
+	int s = others ? others->begin(peer) : -1;
+
+	return s < 0 ? tcp_begin(peer) : s;
+}
+
+static int connected(int s, int wait_ms)
+{
+	int error;
 
 	if (s < 0)
 		return s;
 	error = tcp_wait(s, wait_ms);
 	if (!error)
 		return s;
-	close(s);
+	tcp_close(s);
 	return -error;
+}
+
+int tcp_connect(const struct udp_address *peer, int wait_ms)
+{
+	return connected(tcp_begin(peer), wait_ms);
+}
+
+int tcp_connect_any(const struct udp_address *peer, int wait_ms)
+{
+	return connected(tcp_begin_any(peer), wait_ms);
+}
+
+int tcp_talk(int fd, void *memory, size_t bytes, bool out, uint64_t deadline)
+{
+	uint8_t *at = memory;
+
+	while (bytes) {
+		struct pollfd wait = { .fd = fd, .events = out ? POLLOUT : POLLIN };
+		ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
+		uint64_t now = clock_now();
+
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (n == 0) {
+			return ECONNRESET;
+		} else if (errno != EAGAIN && errno != EINTR) {
+			return errno;
+		} else if (now >= deadline) {
+			return ETIMEDOUT;
+		} else {
+			poll(&wait, 1, (int)((deadline - now) / 1000000) + 1);
+		}
+	}
+	return 0;
 }

@@ -26,6 +26,32 @@ struct tcp_tail {
 	uint8_t data[TCP_TAIL_MAX];
 };
 
+/*
+ * Connections of another kind, with the same functions as below: streams by RDMA (path/rdma). Their
+ * descriptors can be polled for input only. Room to send counts as input, too.
+ */
+struct tcp_other {
+	bool (*is)(int fd);
+	/* Listens at the address, beside TCP. -errno: it cannot. */
+	int (*listen)(const struct udp_address *address);
+	int (*accept)(int fd, struct udp_address *peer);
+	/* -errno: not to be used for this peer now, and TCP takes its place. */
+	int (*begin)(const struct udp_address *peer);
+	int (*wait)(int fd, int wait_ms);
+	int64_t (*send)(int fd, const struct iovec *vectors, unsigned n);
+	int (*receive)(int fd, void *memory, uint32_t room);
+	void (*close)(int fd);
+};
+
+/* From now on tcp_begin_any and tcp_connect_any prefer these. */
+void tcp_use(const struct tcp_other *other);
+bool tcp_has_other(void);
+/* Is this a connection of the other kind? */
+bool tcp_is_other(int fd);
+/* Listens for connections of the other kind; -1: there is none. tcp_accept takes them. */
+int tcp_listen_other(const struct udp_address *address);
+void tcp_close(int fd);
+
 bool tcp_rx_init(struct tcp_rx *rx);
 void tcp_rx_free(struct tcp_rx *rx);
 /* Bytes received, 0: none, or -errno; -EPIPE: the peer closed the connection. */
@@ -41,9 +67,23 @@ trib_status tcp_listen(const struct udp_address *address, int *fd);
 int tcp_accept(int fd, struct udp_address *peer);
 /* Starts to connect. A non-blocking socket, or -errno. */
 int tcp_begin(const struct udp_address *peer);
+/*
+ * Many connections share the slowest link, each for a while. BBR sends at the rate that it had
+ * while the others sent, too: the last connection fills 5 % of a link that is all its own. So where
+ * the kernel's choice is BBR, this connection uses CUBIC.
+ */
+void tcp_share(int fd);
 /* Waits until the socket is connected: 0 or an errno; ETIMEDOUT: not within wait_ms. */
 int tcp_wait(int fd, int wait_ms);
 /* A connected non-blocking socket, or -errno. */
 int tcp_connect(const struct udp_address *peer, int wait_ms);
+/* The same, of the other kind if there is one and the peer takes it. */
+int tcp_begin_any(const struct udp_address *peer);
+int tcp_connect_any(const struct udp_address *peer, int wait_ms);
+/*
+ * Sends (`out`) or receives all bytes, and waits as long as it takes. 0, or an errno; ETIMEDOUT:
+ * not before the deadline (clock_now); ECONNRESET: the peer closed the connection.
+ */
+int tcp_talk(int fd, void *memory, size_t bytes, bool out, uint64_t deadline);
 
 #endif

@@ -105,6 +105,9 @@ void udp_rx_free(struct udp_rx *rx);
 int udp_receive(struct udp_rx *rx, int fd);
 /* The same, but one message at most: the quickest way if no more are on their way. */
 int udp_receive_one(struct udp_rx *rx, int fd);
+/* The same without what the kernel says beside the bytes: packets that it has joined stay joined.
+ */
+int udp_receive_single(struct udp_rx *rx, int fd);
 /* Did the last call fill the buffers? Then more may wait. */
 bool udp_rx_was_full(const struct udp_rx *rx);
 const struct udp_message *udp_message(const struct udp_rx *rx, int index);
@@ -127,6 +130,13 @@ void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t se
 /* The same for packets that do not lie side by side: each starts `apart` bytes behind the last. */
 void udp_tx_add_apart(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                       uint32_t apart, const struct udp_address *to);
+/*
+ * The same for packets side by side, of which the first `n` have only `head` bytes there and room
+ * for the rest. The rest lies in `bodies`, side by side, which is needed until the next udp_send
+ * returns: what stays queued then is copied into its room.
+ */
+void udp_tx_add_split(struct udp_tx *tx, uint8_t *data, uint32_t bytes, uint32_t segment,
+                      const uint8_t *bodies, unsigned n, uint32_t head);
 /* 0: all sent; -EAGAIN: the socket is full, the rest stays queued; another -errno: one message
  * was dropped. */
 int udp_send(struct udp_tx *tx, int fd);

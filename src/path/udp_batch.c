@@ -10,7 +10,7 @@
 #define CONTROL_BYTES (CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
 #define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
-#define SEND_VECTORS (2 * UDP_GSO_SEGMENTS) /* pieces of memory in the messages sent at once */
+#define SEND_VECTORS (4 * UDP_GSO_SEGMENTS) /* pieces of memory in the messages sent at once */
 /* Buffers start at different offsets of a page, so that they do not evict each other from the
  * cache. */
 #define RX_STEP (UDP_MESSAGE_MAX + 1536u)
@@ -141,6 +141,19 @@ int udp_receive_one(struct udp_rx *rx, int fd)
 	return 1;
 }
 
+int udp_receive_single(struct udp_rx *rx, int fd)
+{
+	struct udp_message *message = &rx->messages[0];
+	ssize_t bytes = recv(fd, message->data, UDP_MESSAGE_MAX, MSG_DONTWAIT);
+
+	if (bytes < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	message->bytes = message->segment = (uint32_t)bytes;
+	message->stamp = 0;
+	message->from.length = 0;
+	return 1;
+}
+
 bool udp_rx_was_full(const struct udp_rx *rx)
 {
 	return rx->was_full;
@@ -155,7 +168,10 @@ struct tx_entry {
 	const uint8_t *data;
 	uint32_t bytes, segment;
 	uint32_t apart; /* bytes from the start of a packet to the next one's */
-	uint64_t time;  /* departure time; 0: at once */
+	uint32_t split; /* packets that have only `head` bytes here; the rest is in `bodies` */
+	uint32_t head;
+	const uint8_t *bodies;
+	uint64_t time; /* departure time; 0: at once */
 	struct udp_address to;
 };
 
@@ -224,6 +240,7 @@ void udp_tx_add_apart(struct udp_tx *tx, const void *data, uint32_t bytes, uint3
 	entry->bytes = bytes;
 	entry->segment = segment;
 	entry->apart = apart;
+	entry->split = 0;
 	entry->time = tx->time;
 	entry->to.length = 0;
 	if (to)
@@ -234,6 +251,17 @@ void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t se
                 const struct udp_address *to)
 {
 	udp_tx_add_apart(tx, data, bytes, segment, segment, to);
+}
+
+void udp_tx_add_split(struct udp_tx *tx, uint8_t *data, uint32_t bytes, uint32_t segment,
+                      const uint8_t *bodies, unsigned n, uint32_t head)
+{
+	struct tx_entry *entry = &tx->entries[tx->n];
+
+	udp_tx_add(tx, data, bytes, segment, NULL);
+	entry->bodies = bodies;
+	entry->split = n;
+	entry->head = head;
 }
 
 /* The messages of one sendmmsg: whole entries with GSO, single packets without. */
@@ -257,32 +285,51 @@ static void header_add(struct msghdr *header, int level, int type, const void *d
 	header->msg_controllen += CMSG_SPACE(bytes);
 }
 
-/* The pieces of memory that `bytes` of the entry are. Packets that lie side by side are one. */
-static unsigned entry_pieces(const struct tx_entry *entry, uint32_t bytes)
+static struct iovec piece(const uint8_t *data, uint32_t bytes)
 {
-	return entry->apart == entry->segment ? 1 : (bytes + entry->segment - 1) / entry->segment;
+	return (struct iovec){ (void *)(uintptr_t)data, bytes };
 }
 
-/* False: there is no room left for it. */
-static bool batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint8_t *data,
-                      uint32_t bytes)
+/* Writes the pieces of memory that `bytes` of the entry from packet `k` on are. Packets that lie
+ * side by side are one. Returns how many; 0: more than `room`. */
+static unsigned entry_pieces(const struct tx_entry *entry, unsigned k, uint32_t bytes,
+                             struct iovec *vectors, unsigned room)
 {
-	const unsigned pieces = entry_pieces(entry, bytes), i = batch->n;
-	struct msghdr *header;
-	struct iovec *vectors;
+	const uint32_t body = entry->segment - entry->head;
+	unsigned n = 0;
 
-	if (i >= SEND_AT_ONCE || batch->n_vectors + pieces > SEND_VECTORS)
+	for (uint32_t here; bytes; bytes -= here, k++) {
+		const uint8_t *data = entry->data + (size_t)k * entry->apart;
+
+		here = bytes < entry->segment ? bytes : entry->segment;
+		if (n + 2 > room)
+			return 0;
+		if (k < entry->split) {
+			vectors[n++] = piece(data, entry->head);
+			vectors[n++] = piece(entry->bodies + (size_t)k * body, here - entry->head);
+			continue;
+		}
+		if (entry->apart == entry->segment)
+			here = bytes;
+		vectors[n++] = piece(data, here);
+	}
+	return n;
+}
+
+/* `bytes` of the entry from packet `k` on. False: there is no room left for it. */
+static bool batch_add(struct tx_batch *batch, struct tx_entry *entry, unsigned k, uint32_t bytes)
+{
+	const unsigned i = batch->n;
+	struct msghdr *header;
+	struct iovec *vectors = batch->vectors + batch->n_vectors;
+	unsigned pieces;
+
+	if (i >= SEND_AT_ONCE)
+		return false;
+	pieces = entry_pieces(entry, k, bytes, vectors, SEND_VECTORS - batch->n_vectors);
+	if (!pieces)
 		return false;
 	header = &batch->headers[i].msg_hdr;
-	vectors = batch->vectors + batch->n_vectors;
-	for (unsigned k = 0; k < pieces; k++) {
-		uint32_t left = bytes - k * entry->segment;
-
-		vectors[k] = (struct iovec){
-			(void *)(uintptr_t)(data + (size_t)k * entry->apart),
-			k + 1 < pieces ? entry->segment : left,
-		};
-	}
 	batch->n++;
 	batch->n_vectors += pieces;
 	batch->bytes[i] = bytes;
@@ -308,14 +355,13 @@ static void batch_fill(struct tx_batch *batch, struct udp_tx *tx)
 	batch->n = batch->n_vectors = 0;
 	for (unsigned e = tx->first; e < tx->n; e++) {
 		struct tx_entry *entry = &tx->entries[e];
-		const uint8_t *data = entry->data;
 		uint32_t most = tx->gso ? entry->bytes : entry->segment;
+		unsigned k = 0;
 
 		for (uint32_t left = entry->bytes, now; left; left -= now) {
 			now = left < most ? left : most;
-			if (!batch_add(batch, entry, data, now))
+			if (!batch_add(batch, entry, k++, now))
 				return;
-			data += entry->apart;
 		}
 	}
 }
@@ -325,14 +371,37 @@ static void tx_consume(struct udp_tx *tx, const struct tx_batch *batch, unsigned
 {
 	for (unsigned i = 0; i < sent; i++) {
 		struct tx_entry *entry = &tx->entries[tx->first];
+		uint32_t packets = batch->bytes[i] / entry->segment;
 
-		entry->data += (size_t)(batch->bytes[i] / entry->segment) * entry->apart;
+		entry->data += (size_t)packets * entry->apart;
+		if (entry->split) {
+			entry->bodies += (size_t)packets * (entry->segment - entry->head);
+			entry->split -= packets < entry->split ? packets : entry->split;
+		}
 		entry->bytes -= batch->bytes[i];
 		if (!entry->bytes)
 			tx->first++;
 	}
 	if (tx->first == tx->n)
 		tx->first = tx->n = 0;
+}
+
+/* What is queued does not need its bodies any more. */
+static void tx_settle(struct udp_tx *tx)
+{
+	for (unsigned e = tx->first; e < tx->n; e++) {
+		struct tx_entry *entry = &tx->entries[e];
+		const uint32_t body = entry->segment - entry->head;
+
+		for (unsigned k = 0; k < entry->split; k++) {
+			uint32_t left = entry->bytes - k * entry->segment - entry->head;
+
+			memcpy((uint8_t *)(uintptr_t)entry->data + (size_t)k * entry->apart +
+			               entry->head,
+			       entry->bodies + (size_t)k * body, left < body ? left : body);
+		}
+		entry->split = 0;
+	}
 }
 
 int udp_send(struct udp_tx *tx, int fd)
@@ -350,8 +419,10 @@ int udp_send(struct udp_tx *tx, int fd)
 			tx_consume(tx, &batch, (unsigned)sent);
 			continue;
 		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
+		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+			tx_settle(tx);
 			return -EAGAIN;
+		}
 		/* The device or the path does not support GSO: send packet by packet from now on.
 		 */
 		if ((errno == EIO || errno == EINVAL) && tx->gso) {
@@ -360,6 +431,7 @@ int udp_send(struct udp_tx *tx, int fd)
 		}
 		int error = errno;
 		tx_consume(tx, &batch, 1);
+		tx_settle(tx);
 		return -error;
 	}
 	return 0;

@@ -201,7 +201,6 @@ struct pisa_limits {
  * the size of a stage. An array of 64 K words of 32 bits takes 16 blocks of 16 KiB and a spare one.
  * The paper's 12 arrays, 3 in a stage, take 51 blocks: 70.83 % of 72.
  */
-#define PISA_SLOTS 65536u
 struct pisa_limits pisa_limits_default(void);
 
 enum pisa_fate {

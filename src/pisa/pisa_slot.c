@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct pisa_slot_size pisa_slot_size_default(void)
-{
-	return (struct pisa_slot_size){ .slots = PISA_SLOTS, .payload = 32, .children = 8 };
-}
-
 /* What the program cannot be written for; NULL: nothing. */
 static const char *size_fault(const struct pisa_slot_size *size)
 {
@@ -53,12 +48,6 @@ void pisa_slot_start(struct pisa_slot *slot, const struct pisa_limits *limits, u
 	slot->members = members & known;
 	slot->left = 0;
 	slot->low = 0;
-}
-
-void pisa_slot_leave(struct pisa_slot *slot, unsigned child)
-{
-	if (child < PISA_SLOT_CHILDREN_MAX)
-		slot->left |= 1u << child;
 }
 
 /* ---- what it cannot do ---- */

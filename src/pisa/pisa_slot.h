@@ -70,7 +70,7 @@ struct pisa_slot {
 	char why[PISA_WHY_MAX];
 };
 
-/* What comes of a packet. */
+/* The outcome of a packet. */
 struct pisa_slot_answer {
 	enum pisa_fate fate;
 	enum slot_verdict verdict; /* of the vector; SLOT_VERDICTS_END: there was none */
@@ -80,9 +80,6 @@ struct pisa_slot_answer {
 	uint32_t recirculated;     /* times */
 	const char *why;           /* PISA_REFUSED, PISA_BROKEN: a sentence */
 };
-
-/* 70.83 % of four stages: 64 K slots, 8 words of 32 bits, 8 children, as in the paper. */
-struct pisa_slot_size pisa_slot_size_default(void);
 
 /*
  * Writes the program and checks it against the limits of a switch. If it breaks a rule, `why` is a
@@ -120,8 +117,5 @@ uint64_t pisa_slot_position(const struct pisa_slot *slot, uint32_t pos);
 
 /* Children, as bits, that owe the oldest sum. The control plane reads registers for it. */
 uint64_t pisa_slot_waiting(const struct pisa_slot *slot);
-
-/* A child has left: it needs no results. */
-void pisa_slot_leave(struct pisa_slot *slot, unsigned child);
 
 #endif

@@ -20,7 +20,7 @@ enum pisa_slot_field {
 	SLOT_F_TO,
 	SLOT_F_BYTES,
 	SLOT_F_MEMBERS, /* set by the control plane */
-	SLOT_F_LEFT,    /* likewise */
+	SLOT_F_LEFT,    /* set by the control plane */
 	SLOT_F_VERDICT, /* enum slot_verdict */
 	SLOT_F_LOW,
 	SLOT_F_MOVES,   /* passes that moved `low` */

@@ -150,6 +150,7 @@ void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *header, 
 		.why = packet.why
 	};
 	answer->header = (struct wire_header){ .type = WIRE_RESULT,
+		                               .flags = header->flags & WIRE_RESENT,
 		                               .child = header->child,
 		                               .op = header->op,
 		                               .pos = field[PUSH_F_POS],

@@ -77,7 +77,7 @@ struct pisa_sparse {
 	char why[PISA_WHY_MAX];
 };
 
-/* What comes of a PUSH. */
+/* The outcome of a PUSH. */
 struct pisa_sparse_answer {
 	enum pisa_fate fate;
 	enum pisa_sparse_verdict verdict;

@@ -18,7 +18,7 @@
 #ifndef TRIB_PLANE_AGGREGATOR_H
 #define TRIB_PLANE_AGGREGATOR_H
 
-#include "base/job_roster.h"
+#include "plane/core/job_roster.h"
 #include "base/secret.h"
 #include "plane/core/aggregator_options.h"
 

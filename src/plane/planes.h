@@ -10,7 +10,7 @@ struct plane {
 	const char *name;
 	const struct carrier *carrier;
 	const struct kernel_ops *kernel; /* NULL: no kernel part */
-	/* By their numbers: engines that run otherwise on this plane. NULL: none. */
+	/* Engines that take the place of the usual ones on this plane, by number. NULL: none. */
 	const struct engine *const *engines;
 	const char *about; /* of these engines, for people */
 };

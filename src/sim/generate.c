@@ -39,7 +39,8 @@ static uint32_t size_draw(const struct generate_sizes *sizes, uint64_t *seed)
 	return sizes->hosts[i];
 }
 
-double generate_gap(uint64_t *seed, double mean)
+/* A random exponentially distributed time with this mean. */
+static double generate_gap(uint64_t *seed, double mean)
 {
 	/* 53 random bits; never 0. */
 	double chance = ((double)(random_next(seed) >> 11) + 1) / 9007199254740992.0;

@@ -31,7 +31,4 @@ trib_status generate_jobs(struct sim_list *list, const struct generate *generate
 /* Reads "1:3,8:1": a quarter of the jobs has 8 hosts. */
 trib_status generate_sizes_parse(struct generate_sizes *sizes, const char *text);
 
-/* A random exponentially distributed time with this mean. */
-double generate_gap(uint64_t *seed, double mean);
-
 #endif

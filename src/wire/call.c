@@ -30,16 +30,25 @@ static uint64_t word_of(const struct wire_call *call)
 
 uint32_t wire_call_sign(const struct wire_call *call)
 {
+	uint64_t word;
+
 	if (call->kind == WIRE_CALL_NONE)
 		return 0;
-	return (uint32_t)(bits_mix(bits_mix(word_of(call) + call->number * RANDOM_STEP) ^
-	                           call->count) >>
-	                  32);
+	word = bits_mix(word_of(call) + call->number * RANDOM_STEP) ^ call->count;
+	return (uint32_t)(bits_mix(bits_mix(word) + call->before) >> 32);
 }
 
 bool wire_call_is_same(const struct wire_call *a, const struct wire_call *b)
 {
 	return word_of(a) == word_of(b) && a->count == b->count;
+}
+
+const char *wire_call_hint(const struct wire_call *a, const struct wire_call *b)
+{
+	if (!wire_call_is_same(a, b))
+		return "";
+	return a->before == b->before ? ", with other packets: set the same TRIB_MTU on all ranks"
+	                              : ", after different calls";
 }
 
 static const char *name(const char *const *names, size_t n, unsigned i)

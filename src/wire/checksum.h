@@ -123,6 +123,15 @@ static inline struct wire_check wire_check_payload(const void *data, uint64_t by
 	                        (bytes - WIRE_HEADER) / 8);
 }
 
+/* The checksum of a fragment whose payload lies elsewhere. */
+static inline uint32_t wire_check_split(const void *header, const void *payload, uint64_t bytes,
+                                        const struct wire_unsent *unsent)
+{
+	return wire_check_end(
+		wire_check_words((const wire_word *)payload, (bytes - WIRE_HEADER) / 8),
+		(const wire_word *)header, (const wire_word *)unsent, bytes);
+}
+
 /* The checksum of a DATA or RESULT. */
 static inline uint32_t wire_check_fragment(const void *data, uint64_t bytes,
                                            const struct wire_unsent *unsent)

@@ -164,13 +164,15 @@ struct wire_call {
 	uint8_t root;     /* WIRE_ALL: the collective has none */
 	uint8_t per_word; /* sums with short integers: integers in a word; else 0 */
 	uint8_t open;     /* 1: the rank waits for it; 0: it has ended there */
-	uint8_t unused[4];
+	uint32_t before;  /* signature of the call before, and so of all earlier ones; 0: none */
 };
 
 struct wire_report {
 	uint64_t base;    /* the first position of the report, and of its bitmap */
 	uint32_t stamp;   /* the child's clock in microseconds; STATUS echoes it; 0: no answer */
-	uint32_t bits;    /* length of the bitmap, at most WIRE_GROUP */
+	uint16_t bits;    /* length of the bitmap, at most WIRE_GROUP */
+	uint16_t away;    /* if the child is a rank: how many times as fast the ring is that its
+	                     large vectors take, in sixteenths; 0: they come here */
 	uint32_t young;   /* microseconds: a result sent this recently may still arrive */
 	uint32_t want;    /* rate the child could send at, in units of 1024 bit/s; 0: unknown */
 	uint64_t waiting; /* if the child is an aggregator: ranks below it that owe the oldest
@@ -210,7 +212,8 @@ struct wire_hop {
 	uint8_t address[16]; /* IPv6, or IPv4 in the first four bytes; network order */
 	uint16_t port;
 	uint8_t family; /* 4 or 6 */
-	uint8_t unused[5];
+	uint8_t rdma;   /* 1: where a rank listens for a ring, it has an RDMA device */
+	uint8_t unused[4];
 };
 
 /*
@@ -274,8 +277,8 @@ struct wire_welcome {
 		uint32_t text_from; /* WIRE_PLAN: offset of this packet's part of the text */
 	};
 	uint16_t lanes;
-	uint8_t engine; /* as in the JOIN */
-	uint8_t unused;
+	uint8_t engine;  /* as in the JOIN */
+	uint8_t layouts; /* enum sparse_layout: bits that a SETUP may have */
 	uint16_t comm;
 	uint16_t epoch;
 	uint16_t port;            /* of lane 0; lane l listens at port + l */

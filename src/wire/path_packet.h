@@ -23,6 +23,7 @@ enum path_kind {
 	PATH_HELLO,    /* opens a path */
 	PATH_WELCOME,  /* the answer to HELLO */
 	PATH_BYE,      /* the channel is closed; echoed */
+	PATH_CARRIER,  /* the queue pair of a path, if messages travel by RDMA */
 	PATH_KINDS_END,
 };
 
@@ -59,6 +60,16 @@ struct __attribute__((may_alias)) path_control {
 struct __attribute__((may_alias)) path_ack {
 	/* Bit i: sequence - i has come. */
 	_Alignas(8) uint64_t came[PATH_ACK_BITS / 64];
+};
+
+/* The body of CARRIER: the sender's full state of this path. */
+struct __attribute__((may_alias)) path_carrier {
+	_Alignas(8) uint32_t serial; /* grows with each change */
+	uint32_t heard;              /* the newest serial of the receiver; 0: none */
+	uint32_t qpn, psn;           /* number of the queue pair, and of its first packet */
+	uint32_t epoch;              /* grows each time that the path is opened again */
+	uint16_t phase;              /* enum pact_phase */
+	uint16_t asks;               /* 1: the sender does not know that it was heard */
 };
 
 struct __attribute__((may_alias)) path_address {

@@ -36,6 +36,13 @@ enum sparse_refusal {
 	SPARSE_TOO_FAR = 4,     /* the sequence number is beyond the window */
 	SPARSE_OTHER_EPOCH = 5, /* `pos` is the present epoch */
 	SPARSE_BAD = 6,         /* the packet has another form */
+	SPARSE_FROZEN = 7,      /* the only bank is frozen: a RELEASE helps */
+};
+
+/* What the cells of an aggregator are for: bits of `layout`. */
+enum sparse_layout {
+	SPARSE_VALUES = 1,   /* values are kept for PULL */
+	SPARSE_ONE_BANK = 2, /* while the bank is frozen no rows are added; else there are two */
 };
 
 /* How values are added. */
@@ -63,7 +70,7 @@ struct __attribute__((may_alias)) sparse_setup {
 	uint32_t width; /* values in a row */
 	uint32_t rows;
 	uint32_t kind;       /* enum sparse_sums */
-	uint32_t caches;     /* 1: keep values for PULL; 0: do not */
+	uint32_t layout;     /* bits of enum sparse_layout */
 	uint32_t generation; /* of the map, modulo 2^16 */
 	uint32_t unused[3];
 };
@@ -144,18 +151,24 @@ static inline uint32_t sparse_blocks(uint32_t rows, uint32_t per_block)
 	return !per_block ? 0 : (rows + per_block - 1) / per_block;
 }
 
-/* The largest number of blocks in a pool of so many cells. */
-static inline uint32_t sparse_blocks_max(uint32_t cells, uint32_t caches)
+/* Banks of sums that a layout has. */
+static inline uint32_t sparse_banks(uint32_t layout)
 {
-	return cells / (caches ? 3 : 2);
+	return layout & SPARSE_ONE_BANK ? 1 : 2;
+}
+
+/* The largest number of blocks in a pool of so many cells. */
+static inline uint32_t sparse_blocks_max(uint32_t cells, uint32_t layout)
+{
+	return cells / (sparse_banks(layout) + (layout & SPARSE_VALUES));
 }
 
 /* The most rows that a SETUP may name. 0: none can be hot. */
 static inline uint32_t sparse_rows_max(uint32_t cells, uint32_t payload, uint32_t width,
-                                       uint32_t caches)
+                                       uint32_t layout)
 {
 	uint64_t rows =
-		(uint64_t)sparse_blocks_max(cells, caches) * sparse_per_block(payload, width);
+		(uint64_t)sparse_blocks_max(cells, layout) * sparse_per_block(payload, width);
 
 	return rows < SPARSE_ROWS_MAX ? (uint32_t)rows : SPARSE_ROWS_MAX;
 }

@@ -48,20 +48,23 @@ static void deliver(void *user, uint32_t message, void *memory, uint32_t bytes)
 	channel_grant(side->channel, 1);
 }
 
-static void side_open(struct side *side, bool connects)
+static void side_open(struct side *side, bool connects, bool carried)
 {
-	struct channel_config config = { .connects = connects,
-		                         .id = ID,
-		                         .key = KEY,
-		                         .self = !connects,
-		                         .peer = connects,
-		                         .name = "peer",
-		                         .unit = UNIT,
-		                         .chunk = 4096,
-		                         .longest = LONGEST,
-		                         .credit = CREDIT,
-		                         .timeout = 1000000000,
-		                         .events = { side, place, deliver } };
+	struct channel_config config = {
+		.connects = connects,
+		.id = ID,
+		.key = KEY,
+		.self = !connects,
+		.peer = connects,
+		.name = "peer",
+		.unit = UNIT,
+		.chunk = 4096,
+		.longest = LONGEST,
+		.credit = CREDIT,
+		.timeout = 1000000000,
+		.carried = carried ? 4 : 0,
+		.events = { .user = side, .place = place, .deliver = deliver }
+	};
 	struct path_address at = { .size = 4 };
 
 	memset(side, 0, sizeof(*side));
@@ -86,7 +89,7 @@ static void output(struct side *side, uint64_t now)
 	for (unsigned path = 0; path < 3; path++)
 		for (unsigned i = 0; i < 8; i++)
 			if (!channel_output(side->channel, path, now, buffer, sizeof(buffer),
-			                    &segment))
+			                    &segment, NULL))
 				break;
 }
 
@@ -121,14 +124,14 @@ static void prepare(uint8_t *packet, size_t bytes, unsigned path, enum prepare h
 	control->check = wire_check(packet, bytes);
 }
 
-static void feed(const uint8_t *data, size_t size, bool connects)
+static void feed(const uint8_t *data, size_t size, bool connects, bool carried)
 {
 	static const uint8_t message[LONGEST];
 	static _Alignas(8) uint8_t packet[PACKET];
 	struct side side;
 	uint64_t now = 1000;
 
-	side_open(&side, connects);
+	side_open(&side, connects, carried);
 	channel_send(side.channel, message, LONGEST);
 	output(&side, now);
 	while (size > 2) {
@@ -159,7 +162,7 @@ static void feed(const uint8_t *data, size_t size, bool connects)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	feed(data, size, false);
-	feed(data, size, true);
+	for (unsigned way = 0; way < 4; way++)
+		feed(data, size, way & 1, way & 2);
 	return 0;
 }

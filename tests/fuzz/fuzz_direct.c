@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rank 0 of three makes direct calls, and takes messages of the other ranks: right ones, damaged
- * ones, and any bytes. Every message is taken, kept, or refused with a sentence.
+ * Rank 0 of four makes direct calls, and takes messages of the other ranks: right ones, damaged
+ * ones, and any bytes. Every message is taken, kept, or refused with a sentence. Allgathers take
+ * steps.
  */
 #include "fuzz.h"
 #include "worker/ring/direct.h"
 
 #include <string.h>
 
-#define RANKS 3u
+#define RANKS 4u
 #define COUNT_MAX 64u
 
 static void post(struct direct *direct, uint8_t what, size_t count, int32_t *memory)
@@ -34,21 +35,33 @@ static void post(struct direct *direct, uint8_t what, size_t count, int32_t *mem
 	demand(call);
 	if (direct_post(direct, call) != TRIB_OK)
 		demand(*trib_last_error());
-	call->written = true;
 }
 
-/* A message as the other rank would send it for the newest call, with one byte changed. */
-static void take_damaged(struct direct *direct, unsigned from, uint8_t at, uint8_t mask)
+/* Keeps the newest message to each rank. */
+static void write_messages(struct direct *direct, struct message *newest[])
 {
-	struct direct_call *call = direct->first;
+	trib_status status = TRIB_OK;
+	struct message *message;
+	unsigned to;
+
+	while ((message = direct_next(direct, &to, &status))) {
+		free(newest[to]);
+		newest[to] = message;
+	}
+	demand(status == TRIB_OK);
+}
+
+/* A message as the other rank would send it, with one byte changed: ranks make the same calls. */
+static void take_damaged(struct direct *direct, unsigned from, const struct message *newest,
+                         uint8_t at, uint8_t mask)
+{
 	struct message *message;
 
-	while (call && call->next)
-		call = call->next;
-	if (!call)
+	if (!newest)
 		return;
-	message = direct_write(direct, call, from);
+	message = message_new(NULL, newest->bytes);
 	demand(message);
+	memcpy(message->data, newest->data, newest->bytes);
 	message->data[at % message->bytes] ^= mask;
 	if (direct_take(direct, from, message) != TRIB_OK)
 		demand(*trib_last_error());
@@ -57,10 +70,9 @@ static void take_damaged(struct direct *direct, unsigned from, uint8_t at, uint8
 static void take_any(struct direct *direct, unsigned from, struct fuzz_input *input)
 {
 	uint32_t bytes = fuzz_byte(input);
-	struct message *message = malloc(sizeof(*message) + bytes);
+	struct message *message = message_new(NULL, bytes);
 
 	demand(message);
-	message->bytes = bytes;
 	for (uint32_t i = 0; i < bytes; i++)
 		message->data[i] = fuzz_byte(input);
 	if (direct_take(direct, from, message) != TRIB_OK)
@@ -72,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct wire_call around = { .kind = WIRE_CALL_ALLREDUCE, .count = 1 << 20 };
 	struct fuzz_input input = { data, data + size };
 	int32_t memory[RANKS * COUNT_MAX] = { 0 };
+	struct message *newest[RANKS] = { 0 };
 	struct direct direct;
 
 	direct_init(&direct, 0, RANKS, 256);
@@ -88,7 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			(void)direct_pass(&direct, &around);
 			break;
 		case 2:
-			take_damaged(&direct, from, fuzz_byte(&input), fuzz_byte(&input));
+			take_damaged(&direct, from, newest[from], fuzz_byte(&input),
+			             fuzz_byte(&input));
 			break;
 		case 3:
 			take_any(&direct, from, &input);
@@ -97,7 +111,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			direct_call_free(direct_finish(&direct, &status));
 			demand(status == TRIB_OK);
 		}
+		write_messages(&direct, newest);
 	}
+	for (unsigned r = 0; r < RANKS; r++)
+		free(newest[r]);
 	direct_clear(&direct);
 	return 0;
 }

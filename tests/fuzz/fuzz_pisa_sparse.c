@@ -122,7 +122,7 @@ static uint32_t make_setup(struct world *world, struct fuzz_input *input)
 	*setup = (struct sparse_setup){ .width = fuzz_byte(input) % 64u,
 		                        .rows = two_bytes(input) % 1024u };
 	flags = fuzz_byte(input);
-	setup->caches = flags & 1;
+	setup->layout = flags & 1;
 	setup->kind = flags >> 1 & 1;
 	return sizeof(*setup);
 }

@@ -192,7 +192,7 @@ static void give_setup(struct world *world, struct fuzz_input *input)
 
 	*setup = (struct sparse_setup){ .width = fuzz_byte(input),
 		                        .rows = two_bytes(input),
-		                        .caches = fuzz_byte(input) & 1 };
+		                        .layout = fuzz_byte(input) & 3 };
 	bend(input, packet, sizeof(*setup));
 	/* The model has room for so many values, and no tables. */
 	if (setup->width <= VALUES_MAX && setup->rows <= VALUES_MAX / (setup->width | 1) &&

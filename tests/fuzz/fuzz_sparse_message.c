@@ -21,6 +21,8 @@ static uint64_t message_digest(const struct message *message)
 		sum = sum * 31 + message->keys[i];
 	for (uint32_t i = 0; message->counts && i < message->count; i++)
 		sum = sum * 31 + message->counts[i];
+	for (uint32_t i = 0; message->pushes && i < message->count; i++)
+		sum = sum * 31 + message->pushes[i];
 	for (uint32_t i = 0; message->text && i < message->count; i++)
 		sum = sum * 31 + (uint8_t)message->text[i];
 	if (!message->rows)

@@ -52,7 +52,7 @@ static void try_controller(struct fuzz_input *input)
 				turns_cut(share, word.from, now);
 			break;
 		case 2:
-			turns_tick(share, now);
+			turns_tick(share, now, TURNS_LEASE_NS);
 			break;
 		case 3:
 			turns_fenced(share);

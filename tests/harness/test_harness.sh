@@ -113,7 +113,7 @@ expect "... at most ten lines of them" 0 '^10$' suite 'check one bash -c "yes FA
 # crowd COMMAND: a suite whose only network test is this one; it fails beside others, and passes alone if the file exists.
 crowd() {
 	suite "network_names() { :; }; slowest=(one); timeout() { bash -c '$1'; }
-		cd '$scratch'; rm -f alone; network_tests; run_again; report"
+		cd '$scratch'; rm -f alone twice; network_tests; run_again no; run_again yes; report"
 }
 expect "a network test that fails beside others is run again alone" 0 '^1 passed, 0 failed' \
 	crowd '[ -e alone ] || { touch alone; echo FAILED: too slow; exit 1; }'
@@ -122,7 +122,9 @@ expect "... with what failed at first" 0 '^  > FAILED: too slow$' \
 	crowd '[ -e alone ] || { touch alone; echo FAILED: too slow; exit 1; }'
 expect "... but not one that found a wrong sum" 1 '^0 passed, 1 failed' \
 	crowd '[ -e alone ] || { touch alone; echo part 1 is wrong from byte 8 on; exit 1; }'
-expect "... and one that fails again fails the suite" 1 '^0 passed, 1 failed' crowd 'exit 1'
+expect "... and one that fails beside the analyses too is run once more" 0 '^1 passed, 0 failed' \
+	crowd '[ -e twice ] || { [ ! -e alone ] || touch twice; touch alone; exit 1; }'
+expect "... and one that always fails, fails the suite" 1 '^0 passed, 1 failed' crowd 'exit 1'
 expect "a part of the suite that breaks is a failure" 1 '1 failed' suite 'beside b false; gather b; report'
 
 # rows LINE...: a build folder whose log of tests has these lines, and whose list has two tests. If one test is
@@ -143,7 +145,7 @@ rows() {
 	END
 	chmod +x "$scratch/bin/meson"
 	rm -f "$scratch/how"
-	PATH=$scratch/bin:$PATH suite "$in_suite; run_again; report; [ ! -e '$scratch/how' ] || cat '$scratch/how'"
+	PATH=$scratch/bin:$PATH suite "$in_suite; run_again yes; report; [ ! -e '$scratch/how' ] || cat '$scratch/how'"
 }
 in_suite="meson_tests unit '$scratch/build'"
 row() { printf '{"name": "unit / %s", "result": "%s", "returncode": %d, "duration": 1, "stdout": "%s"}' "$1" "$2" "${4:-0}" "$3"; }

@@ -15,6 +15,7 @@ start() {
 	[ -x "$trib" ] || fail "there is no program $trib"
 	tribd=$(dirname "$trib")/tribd
 	export TRIB_COUNTERS=on # counter() reads them
+	export TRIB_WAY=aggregator # most tests are about aggregators: vectors must not leave them
 	for up in . .. ../.. ../../..; do
 		build=$(realpath "$(dirname "$trib")/$up")
 		[ -x "$build/tests/net/worker_check" ] && break
@@ -151,7 +152,7 @@ aggregator() {
 	aggregator=$!
 }
 
-aggregator_ready() { wait_for 10 grep -q 'ready on' "$work/tribd"; }
+aggregator_ready() { wait_for 30 grep -q 'ready on' "$work/tribd"; }
 
 # end_aggregator: its counters are the last line of $work/tribd.
 end_aggregator() {

@@ -14,6 +14,8 @@ need_control() {
 	ask=$build/tests/net/ask
 	unset "${!TRIB_@}"
 	export TRIB_STATE=$work/state TRIB_TOKEN=a-token-for-tests TRIB_LOAD_MAX=100 TRIB_COUNTERS=on
+	# As in start(): a rate is told of trees alone, and on a busy machine a ring may be faster.
+	export TRIB_WAY=aggregator
 	# Room for a busy machine: a late heartbeat is no death.
 	export TRIB_BEAT=0.5
 	# Link probes are for test_link_probe.sh and test_migration.sh.
@@ -32,7 +34,7 @@ controller() {
 	"${prefix[@]}" "$tribd" --controller "$control" "$@" >"$work/controller" 2>&1 &
 	# shellcheck disable=SC2034
 	controller=$!
-	wait_for 10 grep -q 'controller ready' "$work/controller"
+	wait_for 30 grep -q 'controller ready' "$work/controller"
 }
 
 # agent NAME PORT [OPTION]...: one on loopback; its pid is in ${agents[NAME]}, its output in $work/NAME.

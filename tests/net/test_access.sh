@@ -80,7 +80,7 @@ check "a job's cookie is known at once" not one "${job[@]}"
 check "... its rank waits for the other one" grep -q 'rank 1' "$work/one"
 "$trib" job end --controller "$control" "$TRIB_JOB"
 has_ended() { one "${job[@]}" || grep -q "job $TRIB_JOB has ended" "$work/one"; }
-check "... when the job has ended, it joins no more" wait_for 5 has_ended
+check "... when the job has ended, it joins no more" wait_for 20 has_ended
 
 # Slow clients do not shut the API. Its process may open few files, as many systems have it.
 kill "$controller"

@@ -53,6 +53,16 @@ bench "with a drift" --workers 2 --systems hot --plane udp --drift --plot "$work
 check "... each iteration is there" value '[x["iteration"] for x in c] == [0, 1, 2, 3] and all(x["updates_per_s"] > 0 for x in c)'
 check "... the plot is over time" grep -q 'seconds' "$work/plot.svg"
 
+# The last of two runs fails.
+timeout -k 5 100 "$trib" bench sparse --hurry --workers 2 --systems servers "${measure[@]}" --iterations 20 --server-link 10mbit \
+	--repeats 2 --json "$work/json" >"$work/out" 2>&1 &
+first='' second=''
+another() { second=$(pgrep -P "$(pgrep -P "$1")" -f peers/sparse | grep -vx "${first:-none}" | head -n 1) && [ -n "$second" ]; }
+wait_for 20 another $! && first=$(pgrep -P "$(pgrep -P $!)" -f peers/sparse) && wait_for 40 another $! && kill -9 "$second"
+wait $! || :
+check "a run that fails is told" value 'r[0]["failed"] == 1'
+check "... and its figures do not count" value '1000 < r[0]["updates_per_s"] < 40000 and r[0]["bytes"] > 0'
+
 factorize=$(program examples/factorize) || fail "$factorize"
 : >"$work/serve"
 "$trib" sparse serve --dir "$work/rows" --listen 127.0.0.1:0 --sync none >"$work/serve" 2>&1 &

@@ -62,7 +62,7 @@ check "... and it is told what limits it: $(jq -r '.communicators[0].verdict.lim
 
 TRIB_CONTROLLER=$join on h2 "$trib" explain "$job" >"$work/explained"
 check "trib explain says the bound and the limit" \
-	test "$(grep -cE 'no choice of trees|What limits the plan: .+' "$work/explained")" = 2
+	test "$(grep -cE 'no trees can carry more than|What limits the plan: .+' "$work/explained")" = 2
 TRIB_CONTROLLER=$join on h2 "$trib" explain --json "$job" >"$work/explained"
 check "... also as JSON" grep -q '"verdict"' "$work/explained"
 check "... and keeps the cookie to itself" lacks "$cookie" "$work/explained"

@@ -34,7 +34,7 @@ few_repeats() { # of all fragments, less than 5 % were sent again
 		awk '{ sent += $1; again += $2 } END { print again " of " sent; exit !sent || again >= sent / 20 }'
 }
 sum_on() { # ROUNDS OPTION...
-	timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 "${@:2}" -- "$worker" --only allreduce \
+	timeout -k 5 200 "$trib" run -n 2 --net "$name" --timeout 30 "${@:2}" -- "$worker" --only allreduce \
 		--types i32 --ops sum --max 2000000 --rounds "$1" >"$out" 2>&1
 }
 
@@ -68,7 +68,8 @@ timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 -- \
 	"$worker" --rounds 1000000 --max 500000 --mark "$work/mark" --until "$work/stop" >"$out" 2>&1 &
 job=$!
 check "workers run" wait_for 30 all_marked 2
-check "four lanes take four spines ($(spines))" test "$(spines)" = 4
+takes_four() { [ "$(spines)" = 4 ]; }
+check "four lanes take four spines" wait_for 10 takes_four
 slow=$(grep -o 'path 0 to .*' "$out" | grep -o '10\.83\.[0-9]*\.10[1-4]' | grep -o '.$')
 "$trib" net slow --name "$name" "leaf2-spine$slow" 5mbit
 check "a lane leaves a slow path" wait_for 30 grep -q 'Mb/s, and goes on from' "$out"

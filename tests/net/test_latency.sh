@@ -12,6 +12,10 @@ measure=(--iterations 4 --warmup 1)
 
 ours=udp
 [ "$planes" = udp ] || ours=xdp,udp,dense,auto,auto-udp
+adapter=$build/adapters/mpi/libtribmpi-openmpi.so
+if [ -e "$adapter" ] && [ -x "$build/bench/peers/openmpi" ]; then
+	ours+=",mpi-udp$([ "$planes" = udp ] || echo ,mpi-xdp)"
+fi
 peers=''
 for peer in openmpi gloo; do
 	if [ -x "$build/bench/peers/$peer" ]; then

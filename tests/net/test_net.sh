@@ -50,7 +50,7 @@ send() { # FROM TO COUNT BYTES
 
 have_come() { [ "$(received "$1")" -ge "$2" ]; } # HOST COUNT
 settles() { # HOST COUNT: packets may still be in queues
-	wait_for 5 have_come "$1" "$2"
+	wait_for 20 have_come "$1" "$2"
 	[ "$(received "$1")" -eq "$2" ]
 }
 
@@ -74,7 +74,7 @@ time.sleep(60)' &
 	sleep 0.3
 	before="$(arrived h2) $(arrived h3)"
 	for _ in $(seq 50); do on h1 bash -c 'printf x >/dev/udp/239.84.1.1/9'; done
-	wait_for 5 all_came "$before"
+	wait_for 20 all_came "$before"
 	kill $! && wait $! 2>/dev/null
 	# The bridge and IPv6 have a word to say now and then.
 	[ "$(arrived h2)" -lt $((${before% *} + 25)) ] && all_came "$before"

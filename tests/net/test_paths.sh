@@ -92,4 +92,12 @@ assert result["rows"][0]["mice_s"] > 0 and result["rows"][0]["mice_p99_s"] >= re
 END
 "$trib" bench path --net "$name" --events 1:break=2 >"$work/refused" 2>&1
 check "wrong events are refused" grep -q -e "--events: expected" "$work/refused"
+# Loss strikes other transports, too: a TCP flow that loses a third of its packets cannot fill its path.
+suffers() {
+	"$trib" bench path --paths 1 --transport tcp --loss leaf1-spine1=0.33 --warm 0.5 --seconds 1 >"$work/tcp" 2>&1
+	grep -Eq '^tcp .* ([0-7]?[0-9]\.[0-9] %|failed: nothing has come)' "$work/tcp" || ! cat "$work/tcp"
+}
+if [ ${#faults[@]} -gt 0 ]; then
+	check "TCP packets are lost" suffers
+fi
 done_checking

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 
-peers=ring,ps
+peers=ring,ps,nccl-collnet,nccl-ring
 for peer in openmpi gloo; do
 	if [ -x "$build/bench/peers/$peer" ]; then
 		peers+=,$peer
@@ -20,7 +20,7 @@ check "trib bench allreduce against $peers" test $? = 0 || cat "$work/bench"
 for peer in tributary ${peers//,/ }; do
 	check "... $peer: no sum is wrong" grep -q "\"system\": \"$peer\".*\"failed\": 0" "$work/json" || cat "$work/json"
 done
-peers=trib-star,trib-ring,${peers/,ps/}
+peers=trib-star,trib-ring,${peers/,ps,nccl-collnet,nccl-ring/}
 for collective in reduce-scatter allgather; do
 	timeout -k 5 120 "$trib" bench allreduce --collective $collective -n 3 --sizes 200K --iterations 3 --repeats 1 --check \
 		--against "$peers" --json "$work/json" >"$work/bench" 2>&1

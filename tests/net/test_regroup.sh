@@ -15,7 +15,7 @@ declare -A pids
 check "a controller starts" controller || exit 1
 for name in a1 a2; do
 	agent "$name" $((base + 20 * ${name#a}))
-	wait_for 5 node_is "$name" live
+	wait_for 20 node_is "$name" live
 done
 eval "$("$trib" job new --size 3 --policy shrink)"
 unset TRIB_AGGREGATOR

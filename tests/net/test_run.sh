@@ -76,6 +76,12 @@ expect "another run has another cookie" \
 TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
 expect "job and cookie of the user are kept" test "$out" = '[rank 0] 00000000000000ab 77'
 
+# --- variables of NCCL and of torch.distributed; those that are set stay
+NCCL_ALGO=ring go -n 2 --nccl -- sh -c \
+	'echo "$RANK/$WORLD_SIZE $NCCL_HOSTID $NCCL_ALGO $NCCL_COLLNET_ENABLE ${NCCL_NET_PLUGIN##*/} $MASTER_ADDR"'
+expect "a rank of NCCL knows its place" has "$out" \
+	'[rank 1] 1/2 tributary-rank-1 ring 1 libnccl-net-tributary.so 127.0.0.1'
+
 # --- lines
 go -n 1 -- printf 'first\n\nlast'
 expect "the last line may lack its newline" test "$out" = $'[rank 0] first\n[rank 0] \n[rank 0] last'

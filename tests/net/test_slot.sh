@@ -114,7 +114,16 @@ far() {
 if [ "$planes" != udp ]; then
 	up $a --hosts 4 --servers 1 --no-offload
 	far "results from XDP do not arrive"
-	check "... which is noticed" says 'warn.*rank [0-3] (host.*interface eth0 does not reach it'
+	aggregator s1 --plane xdp && aggregator_ready
+	go -n 4 --net $a --aggregator "$at" --plane udp --timeout 30 -- "$worker" --rounds 1000000 --max 1000 --seed 6 \
+		--until "$work/enough" &
+	job=$!
+	check "... which is noticed" wait_for 30 says 'warn.*rank [0-3] (host.*interface eth0 does not reach it'
+	touch "$work/enough"
+	wait $job
+	out=$work/out
+	check "... and the sums are exact" right 4
+	end_aggregator
 	far "generic mode" --generic
 	down
 	up $a --hosts 4 --servers 1

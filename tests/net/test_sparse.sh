@@ -169,7 +169,7 @@ if is_real_root; then
 	head -c 1900000 /dev/zero >"$work/small/ballast"
 	push_by 1 --pushes 600
 	check "the server says that its disk is full" wait_for 10 grep -q 'No space left' "$work/full"
-	TRIB_TIMEOUT=1 "$sparse" push --table other >"$work/out" 2>&1
+	TRIB_TIMEOUT=3 "$sparse" push --table other >"$work/out" 2>&1
 	check "... and tells workers" says "$work/out" "No space left on device"
 	rm "$work/small/ballast"
 	check "with room again, all pushes end" pushed

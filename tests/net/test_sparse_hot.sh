@@ -32,7 +32,7 @@ check "... 4 users and 4 items" json 'v["rows"] == 8 and v["updates"] == 16'
 check "... the hottest has 4 of 16 updates" json 'v["skew"][0] == {"rows": 1, "share": 0.25}'
 check "... all have all" json 'v["skew"][-1] == {"rows": 8, "share": 1}'
 check "... all are hot" json 'v["hot_rows"] == 8 and v["hot_share"] == 1'
-check "... 14 blocks of 22 rows in the 44 cells of 64 KiB" json 'v["memory"][0]["rows"] == 14 * 22'
+check "... 22 blocks of 22 rows in the 44 cells of 64 KiB" json 'v["memory"][0]["rows"] == 22 * 22'
 check "... memory from 64 KiB to 16 MiB" json '[m["bytes"] for m in v["memory"]] == [1 << b for b in range(16, 25)]'
 # Eight workers push nearly all of the eight rows in each step. One sum of each reaches the server.
 check "... the link saves seven eighths" json 'all(0.8 < m["link_saves"] <= 0.875 for m in v["memory"])'

@@ -153,7 +153,7 @@ drift() {
 	memory=64K
 	serve 0 1
 	servers 1
-	args=(--table drift --keys 20000 --width 8 --pushes 2000 --batch 60 --skew 40 --drift 300)
+	args=(--table drift --keys 20000 --width 8 --pushes 2800 --batch 60 --skew 40 --drift 700)
 	push_by 4 "${args[@]}" --pause 3000
 	check "four workers push" pushed
 	check "... the map follows" hot 4 25

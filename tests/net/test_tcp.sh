@@ -68,7 +68,7 @@ for rank in 0 1 2 3; do
 	pids[rank]=$!
 done
 asked() { on h2 env TRIB_AGGREGATOR="$at" "$trib" top --json 2>&1 | grep -q '"plane":"tcp"'; }
-check "trib top is answered, and says tcp" wait_for 5 asked
+check "trib top is answered, and says tcp" wait_for 20 asked
 wait "${pids[@]}"
 cat "$work"/rank.? >"$work/out"
 out=$work/out

@@ -81,5 +81,18 @@ check "... and says why" grep -q 'plan 2: .* not worth their use' "$work/explain
 check "all ranks go on in it" wait_for 20 all_go_on
 touch "$enough"
 check "... and end well" all_well
+
+# ---- a job that is faster around a ring ----
+unset TRIB_WAY
+on h1 "$trib" node drain h2 >/dev/null
+on h1 "$trib" node drain s2 >/dev/null
+rm "$enough"
+ranks 3 --rounds 1000000 --until "$enough" --only allreduce --max 1000000
+check "a job with one server goes around a ring" wait_for 40 is_so '.away > 1'
+check "... whose throughput no aggregator sees" is_so 'has("runs_bps") | not'
+on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
+check "... and it is said: $(grep -o 'go around a ring.*as fast' "$work/explained")" grep -q 'go around a ring of its ranks' "$work/explained"
+touch "$enough"
+check "... and ends well" all_well
 grep -ho 'goes on in the trees.*' "$work"/rank.?
 done_checking

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Trees of aggregators: exact with every fault, the same bits as one star, and errors that name a death at any
-# place of the tree. TRIB_PLANE chooses the plane. Usage: test_tree.sh PATH_TO_TRIB
+# place of the tree. TRIB_PLANE chooses the plane. Usage: test_tree.sh PATH_TO_TRIB [deaths]
+# deaths: only the errors, not the sums.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_tree.sh"
 need_clusters "$@"
@@ -15,42 +16,51 @@ let_frames() { [ "${TRIB_PLANE:-udp}" != xdp ] || hold_frames; }
 
 mixed=(--rounds 60 --seed 7 --max 30000)
 
-# --- without faults: a star says what the bits have to be
-up $name --hosts 6 --servers 4 --link 200mbit
-let_frames
-tribd_on s1 s2 s3 s4
-tree_right "a star" 's1(0-5)' 6 "${mixed[@]}" --split
-digests "$out" >"$work/expected"
-tree_right "two levels" "$two" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-tree_right "three levels" "$three" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-run_options='--lanes 2 --pool 100K' tree_right "two lanes, a small pool" "$three" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-TRIB_MULTICAST=off tree_right "no multicast to workers" "$three" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-end_tribds
-check "sums went up from s2" test "$(counter raised "$work/tribd.s2")" -gt 500
-check "results came down to s4" test "$(counter lowered "$work/tribd.s4")" -gt 500
-down
+# sums_without_faults: a star says what the bits have to be
+sums_without_faults() {
+	up $name --hosts 6 --servers 4 --link 200mbit
+	let_frames
+	tribd_on s1 s2 s3 s4
+	tree_right "a star" 's1(0-5)' 6 "${mixed[@]}" --split
+	digests "$out" >"$work/expected"
+	tree_right "two levels" "$two" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	tree_right "three levels" "$three" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	run_options='--lanes 2 --pool 100K' tree_right "two lanes, a small pool" "$three" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	TRIB_MULTICAST=off tree_right "no multicast to workers" "$three" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	end_tribds
+	check "sums went up from s2" test "$(counter raised "$work/tribd.s2")" -gt 500
+	check "results came down to s4" test "$(counter lowered "$work/tribd.s4")" -gt 500
+	down
+}
 
-# --- every fault
-all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
-need_faults
-up $name --hosts 6 --servers 4 --link 200mbit "${all[@]}" --seed 3
-let_frames
-tribd_on s1 s2 s3 s4
-tree_right "all faults, two levels" "$two" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-tree_right "all faults, three levels" "$three" 6 "${mixed[@]}" --split
-check "... bitwise as in a star" same_digests "$work/expected"
-for only in reduce reduce_scatter broadcast; do
-	run_options='--pool 100K' tree_right "all faults, $only, a small pool" "$three" 6 \
-		--only $only --rounds 30 --seed 112 --max 30000
-done
-[ "${TRIB_PLANE:-udp}" = tcp ] || check "$(faults lost) packets lost" test "$(faults lost)" -gt 1000
-end_tribds
-down
+# sums_with_faults: every fault
+sums_with_faults() {
+	local all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
+	need_faults
+	up $name --hosts 6 --servers 4 --link 200mbit "${all[@]}" --seed 3
+	let_frames
+	tribd_on s1 s2 s3 s4
+	tree_right "all faults, two levels" "$two" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	tree_right "all faults, three levels" "$three" 6 "${mixed[@]}" --split
+	check "... bitwise as in a star" same_digests "$work/expected"
+	for only in reduce reduce_scatter broadcast; do
+		run_options='--pool 100K' tree_right "all faults, $only, a small pool" "$three" 6 \
+			--only $only --rounds 30 --seed 112 --max 30000
+	done
+	[ "${TRIB_PLANE:-udp}" = tcp ] || check "$(faults lost) packets lost" test "$(faults lost)" -gt 1000
+	end_tribds
+	down
+}
+
+if [ "${2:-all}" != deaths ]; then
+	sums_without_faults
+	sums_with_faults
+fi
 
 # --- deaths. Workers run one by one, so that each can be looked at.
 export TRIB_SIZE=6 TRIB_TIMEOUT=5

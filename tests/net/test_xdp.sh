@@ -86,7 +86,7 @@ job 5 4 --rounds 400 --max 50000 --seed 5 &
 long=$!
 job 6 4 --rounds 60 --max 50000 --seed 6 &
 short=$!
-check "a job has a pool in the kernel for each lane" wait_for 5 has_pools 4
+check "a job has a pool in the kernel for each lane" wait_for 20 has_pools 4
 on s1 "$trib" explain --aggregator "$at"
 job 7 3 "${mixed[@]}" --seed 7
 wait $short

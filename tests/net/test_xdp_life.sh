@@ -48,7 +48,7 @@ for signal in TERM KILL; do
 	check "a program on every port" test "$(programs)" = 3
 	kill -$signal "$aggregator"
 	wait "$aggregator" 2>/dev/null
-	check "... on none after SIG$signal" wait_for 2 no_programs
+	check "... on none after SIG$signal" wait_for 20 no_programs
 done
 
 # --- a worker dies: `trib run` would end the others at once
@@ -109,7 +109,7 @@ if command -v bpftool >/dev/null; then
 	bpftool link detach id "$link"
 	wait $job
 	check "taken off one port in the middle: exact on all ranks" right 3
-	check "... and said so" wait_for 3 says 'somebody detached the program'
+	check "... and said so" wait_for 20 says 'somebody detached the program'
 	check "... trib explain as well" explains 'not any more: somebody detached the program'
 	for link in $(sed -n 's/^link_id:[ \t]*//p' "/proc/$aggregator/fdinfo/"*); do
 		bpftool link detach id "$link" 2>/dev/null
@@ -125,7 +125,7 @@ aggregator s1 --plane xdp && aggregator_ready
 endless
 on s1 ip link del p3
 lost "the interface of one vanishes"
-check "... and tribd lives on, and has seen why" wait_for 3 says 'interface p3: the interface is gone'
+check "... and tribd lives on, and has seen why" wait_for 20 says 'interface p3: the interface is gone'
 works "... two ranks that are left" 2
 end_aggregator
 check "... and it ends as it should" says '"tribd":'
@@ -155,7 +155,7 @@ works "--generic, a port a worker, no multicast" 3
 job 3 --rounds 1000000 --seed 5
 in_mid_run
 check "... trib explain says why it is in user space" \
-	wait_for 5 explains 'summed in user space: in generic mode a result can leave in one frame' || cat "$work/explain"
+	wait_for 20 explains 'summed in user space: in generic mode a result can leave in one frame' || cat "$work/explain"
 kill $job
 wait $job 2>/dev/null
 end_aggregator

@@ -211,6 +211,17 @@ static void push_all(void)
 	free(values);
 }
 
+/* Closes the table, and says what was pulled. */
+static void close_pulled(trib_sparse *table, long rank)
+{
+	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
+
+	demand(trib_sparse_get_stats(table, &stats));
+	demand(trib_sparse_close(table));
+	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
+	       (unsigned long long)stats.hot_pulled_rows);
+}
+
 /*
  * Pushes to keys that only this rank has, waits, and pulls them: a worker sees its own gradients
  * whose push has ended. Some are too large for an aggregator.
@@ -224,7 +235,6 @@ static void own_check(void)
 	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got)),
 	      *sums = calloc((size_t)given.keys * width, sizeof(*sums));
 	trib_sparse *table = table_open(1);
-	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
 
 	if (!keys || !values || !got || !sums)
 		err(1, "no memory");
@@ -252,10 +262,7 @@ static void own_check(void)
 		if (given.pause_us)
 			usleep((useconds_t)given.pause_us);
 	}
-	demand(trib_sparse_get_stats(table, &stats));
-	demand(trib_sparse_close(table));
-	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
-	       (unsigned long long)stats.hot_pulled_rows);
+	close_pulled(table, rank);
 	free(keys);
 	free(values);
 	free(got);
@@ -275,7 +282,6 @@ static void seen_check(void)
 	uint64_t *keys = calloc(2 * n, sizeof(*keys));
 	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got));
 	trib_sparse *table = table_open(1);
-	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
 
 	if (!keys || !values || !got || width < 2)
 		err(1, "no memory");
@@ -299,10 +305,7 @@ static void seen_check(void)
 		if (given.pause_us)
 			usleep((useconds_t)given.pause_us);
 	}
-	demand(trib_sparse_get_stats(table, &stats));
-	demand(trib_sparse_close(table));
-	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
-	       (unsigned long long)stats.hot_pulled_rows);
+	close_pulled(table, rank);
 	free(keys);
 	free(values);
 	free(got);

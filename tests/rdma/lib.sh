@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC3043,SC2034
+# shellcheck shell=sh disable=SC3043,SC2034,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # What the RDMA tests share. They run on the test bed (run.sh) or, by scripts/test_rdma.sh, on real devices.
 # Sourced first: . lib.sh, then start "$@".
@@ -18,25 +18,29 @@ start() {
 	work=$(mktemp -d)
 	paths=${PATHS:-0}
 	dev_a=${RDMA_A:-rxe_a} dev_b=${RDMA_B:-rxe_b}
-	address_a=$(addresses "$dev_a") address_b=$(addresses "$dev_b")
-	gid_a=$(gids "$dev_a" | head -n 1) gid_b=$(gids "$dev_b" | head -n 1)
-	gid_a=${gid_a% *} gid_b=${gid_b% *}
+	gids "$dev_a" >"$work/gids_a"
+	gids "$dev_b" >"$work/gids_b"
+	gid_a='' gid_b=''
+	read -r gid_a _ <"$work/gids_a"
+	read -r gid_b _ <"$work/gids_b"
+	address_a=$(cut -d ' ' -f 2 "$work/gids_a") address_b=$(cut -d ' ' -f 2 "$work/gids_b")
 	preload=''
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 130' INT TERM
 }
 
-# gids DEVICE: the index and the IPv4 address of each GID that RoCE v2 routes.
+# gids DEVICE: the index and the IPv4 address of each GID that RoCE v2 routes. On the bed they are among the first.
 gids() {
-	local port=/sys/class/infiniband/$1/ports/1 line gid high low index
-	grep -s ':0000:ffff:' "$port"/gids/* | while read -r line; do
+	local port=/sys/class/infiniband/$1/ports/1 line gid high low index some='*'
+	[ "$paths" = 0 ] || some='?'
+	# shellcheck disable=SC2086  # a pattern
+	grep -s ':0000:ffff:' "$port"/gids/$some | while read -r line; do
 		index=${line%%:*} gid=${line##*:ffff:}
 		index=${index##*/} high=${gid%:*} low=${gid#*:}
 		grep -qs 'RoCE v2' "$port/gid_attrs/types/$index" &&
 			echo "$index $((0x${high%??})).$((0x${high#??})).$((0x${low%??})).$((0x${low#??}))"
 	done | sort -n
 }
-addresses() { gids "$1" | cut -d ' ' -f 2 | tr '\n' ' '; }
 
 # need_library: the test is about it.
 need_library() {
@@ -85,12 +89,12 @@ end() {
 # rate: Mb/s, as the tool of perftest says.
 rate() { awk '/^ [0-9]+ +[0-9]+ / { v = $4 } END { printf "%.1f\n", v * 1.048576 * 8 }' "$work/a"; }
 
-# crossed: bytes that have crossed each path from a to b, and back.
+# crossed: bytes that have crossed each path from a to b, and back; `path bytes` for all paths at once.
 crossed() {
-	local n
-	for n in $(seq "$paths"); do
-		path bytes "$n"
-	done
+	[ "$paths" = 0 ] || {
+		tc -s class show dev net_a
+		tc -s class show dev net_b
+	} | awk '$1 == "class" { n = substr($3, 3) } $1 == "Sent" { b[n] = b[n] " " $2 } END { for (n = 1; n in b; n++) print b[n] }'
 }
 # since FILE: what has crossed since `crossed >FILE`, one line for each path: bytes from a to b, bytes back.
 since() { crossed | paste -d ' ' "$1" - | awk '{ print $3 - $1, $4 - $2 }'; }
@@ -130,3 +134,19 @@ shares() { since "$1" | awk '{ n[NR] = $1 + $2; all += n[NR] } END { for (i = 1;
 # all_paths_share SHARES: each path has at least a tenth. How even they are depends on whether the emulated machine can
 # fill the paths; scripts/bench_verbs.py measures that.
 all_paths_share() { echo "$1" | awk '{ for (i = 1; i <= NF; i++) if ($i < 10) exit 1; exit NF != 4 }'; }
+
+# ranks OPTION...: ranks 0 and 1 of worker_check. The test has `rank N OPTION...`, which starts rank N with its output in
+# $work/N, and sets $pid. False: one of them failed.
+ranks() {
+	local other status=0
+	rank 1 "$@"
+	other=$pid
+	rank 0 "$@"
+	wait "$other" || status=$?
+	wait "$pid" || status=$?
+	[ $status = 0 ] || cat "$work/0" "$work/1"
+	return $status
+}
+# digest: of all sums of rank 0. same_digest: it is $expected.
+digest() { sed -n 's/.*digest \([0-9a-f]*\).*/\1/p' "$work/0"; }
+same_digest() { [ -n "$expected" ] && [ "$(digest)" = "$expected" ]; }

@@ -1,35 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs rdma-core's own Python tests on one device, and prints a line for each: ok, FAILED or skipped, its name
-and its seconds.
+"""Runs rdma-core's own Python tests on one device, and prints a line for each: ok, FAILED or skipped, and its
+name.
 
 Usage: suite.py FOLDER DEVICE GID-INDEX (all | MODULE...)
 FOLDER has the subfolder tests, as the package python3-pyverbs has it, unpacked. MODULE: test_qp, for example.
 """
+import os
 import sys
-import time
 import unittest
 
-
-class Lines(unittest.TestResult):
-    def startTest(self, test):
-        super().startTest(test)
-        self.began = time.monotonic()
-        self.verdict = "ok"
-
-    def addSkip(self, test, reason):
-        self.verdict = "skipped"
-
-    def addError(self, test, err):
-        self.verdict = "FAILED"
-        super().addError(test, err)
-
-    def addFailure(self, test, err):
-        self.verdict = "FAILED"
-        super().addFailure(test, err)
-
-    def stopTest(self, test):
-        print(self.verdict, test.id(), "%.1f" % (time.monotonic() - self.began), flush=True)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from verdicts import Verdicts
 
 
 def main():
@@ -43,11 +25,9 @@ def main():
         import tests
         modules = [module.__name__.split(".")[-1] for module in tests.__test_modules__]
     suite = unittest.defaultTestLoader.loadTestsFromNames("tests." + module for module in modules)
-    result = Lines()
+    result = Verdicts(sys.stdout)
     suite.run(result)
-    for test, trace in result.errors + result.failures:
-        print(test.id(), trace.splitlines()[-1], file=sys.stderr)
-    return 0
+    result.explain()
 
 
-sys.exit(main())
+main()

@@ -153,6 +153,24 @@ static void transmit(struct net *net, unsigned from, unsigned path, const uint8_
 		travel(net, from, path, packet, bytes, *busy + p->delay);
 }
 
+/* Data that stayed in messages is put behind its headers here. */
+static uint32_t write_packets(struct net *net, unsigned end, unsigned path, uint8_t *buffer,
+                              uint32_t *segment)
+{
+	struct channel_bodies bodies;
+	uint32_t bytes =
+		channel_output(net->ends[end], path, net->now, buffer, ROOM, segment, &bodies);
+	uint32_t body = *segment - CHANNEL_HEADER;
+
+	for (unsigned k = 0; k < bodies.packets; k++) {
+		uint32_t left = bytes - k * *segment - CHANNEL_HEADER;
+
+		memcpy(buffer + k * *segment + CHANNEL_HEADER, bodies.data + (size_t)k * body,
+		       left < body ? left : body);
+	}
+	return bytes;
+}
+
 static void output(struct net *net, unsigned end)
 {
 	static _Alignas(64) uint8_t buffer[ROOM];
@@ -161,8 +179,7 @@ static void output(struct net *net, unsigned end)
 	while (any) {
 		any = false;
 		for (unsigned i = 0; i < net->n_paths; i++) {
-			uint32_t segment, bytes = channel_output(net->ends[end], i, net->now,
-			                                         buffer, ROOM, &segment);
+			uint32_t segment, bytes = write_packets(net, end, i, buffer, &segment);
 
 			for (uint32_t at = 0; at < bytes; at += segment)
 				transmit(net, end, i, buffer + at,

@@ -16,6 +16,7 @@ void cluster_environment(void)
 		"TRIB_TREES",
 		"TRIB_RENDEZVOUS",
 		"TRIB_RING",
+		"TRIB_WAY",
 		"TRIB_CONTROLLER",
 		"TRIB_RANK",
 		"TRIB_SIZE",
@@ -40,6 +41,8 @@ void cluster_environment(void)
 	for (unsigned i = 0; i < countof(names); i++)
 		unsetenv(names[i]);
 	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
+	/* Most tests are about aggregators: their vectors must not leave them. */
+	setenv("TRIB_WAY", getenv("TRIB_TEST_WAY") ? getenv("TRIB_TEST_WAY") : "aggregator", 1);
 	/* These tests provoke failures, so no warnings are needed. */
 	setenv("TRIB_LOG", getenv("TRIB_TEST_LOG") ? getenv("TRIB_TEST_LOG") : "error", 1);
 }

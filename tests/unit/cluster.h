@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CLUSTER_RANKS_MAX 64
@@ -30,7 +31,7 @@ static inline void demand_not_met(const char *condition, const char *file, int l
 	fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", file, line, condition,
 	        trib_last_error());
 	if (strstr(condition, "== TRIB_OK"))
-		_exit(1);
+		syscall(SYS_exit_group, 1); /* at _exit() TSan calls the other ranks a leak */
 	abort();
 }
 

@@ -101,8 +101,9 @@ struct insider {
 	uint64_t replayed, check;
 };
 
-static inline uint32_t insider_receive(struct insider *insider, union packet *packet, uint8_t type,
-                                       int wait_ms)
+/* The next packet of one of two types. */
+static inline uint32_t insider_receive_one(struct insider *insider, union packet *packet,
+                                           uint8_t type, uint8_t other, int wait_ms)
 {
 	struct pollfd wait = { .fd = insider->fd, .events = POLLIN };
 
@@ -110,10 +111,16 @@ static inline uint32_t insider_receive(struct insider *insider, union packet *pa
 		ssize_t bytes = recv(insider->fd, packet, sizeof(*packet), 0);
 
 		demand(bytes < 0 || wire_parse(packet, (size_t)bytes) == WIRE_SOUND);
-		if (bytes > 0 && packet->header.type == type)
+		if (bytes > 0 && (packet->header.type == type || packet->header.type == other))
 			return (uint32_t)bytes;
 	}
 	return 0;
+}
+
+static inline uint32_t insider_receive(struct insider *insider, union packet *packet, uint8_t type,
+                                       int wait_ms)
+{
+	return insider_receive_one(insider, packet, type, type, wait_ms);
 }
 
 static inline void insider_join(struct insider *insider, const struct cluster *cluster)
@@ -160,17 +167,25 @@ static inline struct wire_unsent insider_unsent(const struct insider *insider, u
 		                     .pos = wire_pos(0, position) };
 }
 
+/* The call that a round is, after `number` others of its kind. */
+static inline struct wire_call insider_call(uint32_t number)
+{
+	struct wire_call call = {
+		.kind = WIRE_CALL_ALLREDUCE, .count = WORDS, .type = TRIB_U32, .root = WIRE_ALL
+	};
+
+	for (; call.number < number; call.number++)
+		call.before = wire_call_sign(&call);
+	return call;
+}
+
 static inline uint32_t insider_data(const struct insider *insider, union packet *packet,
                                     uint64_t position)
 {
 	const struct wire_unsent unsent = insider_unsent(insider, position);
 	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
 	uint32_t *words = body_of(packet);
-	struct wire_call call = { .kind = WIRE_CALL_ALLREDUCE,
-		                  .count = WORDS,
-		                  .type = TRIB_U32,
-		                  .root = WIRE_ALL,
-		                  .number = (uint32_t)position };
+	struct wire_call call = insider_call((uint32_t)position);
 
 	packet->header.pos = (uint32_t)position;
 	packet->header.op = WIRE_ADD32;

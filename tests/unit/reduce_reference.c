@@ -50,12 +50,13 @@ static uint64_t special_bits(trib_type type, uint64_t random)
 void reduce_fill(trib_type type, enum reduce_values values, uint64_t seed, void *out, size_t count)
 {
 	size_t size = trib_type_size(type);
+	uint64_t one_of = values == REDUCE_RARE ? 9973 : 97;
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t random = scramble(seed, i), bits = random;
 
 		if (number_is_float(type))
-			bits = values == REDUCE_SPECIAL && (random >> 20) % 97 == 0
+			bits = values != REDUCE_FINITE && (random >> 20) % one_of == 0
 			               ? special_bits(type, random)
 			               : float_bits(type, random, seed, i);
 		memcpy((uint8_t *)out + i * size, &bits, size);

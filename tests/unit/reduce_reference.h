@@ -13,6 +13,7 @@
 enum reduce_values {
 	REDUCE_FINITE,  /* floats of very different sizes, a few zeros */
 	REDUCE_SPECIAL, /* the same, with NaN and infinities */
+	REDUCE_RARE,    /* the same, and most blocks have none of them */
 };
 
 /* Fills in `count` elements for one rank. */

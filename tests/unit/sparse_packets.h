@@ -60,11 +60,11 @@ static inline uint32_t sparse_fill(union sparse_packet *packet, const uint16_t *
 }
 
 static inline uint32_t sparse_set(union sparse_packet *packet, uint8_t server, uint32_t width,
-                                  uint32_t rows, uint32_t caches)
+                                  uint32_t rows, uint32_t layout)
 {
 	sparse_bare(packet, SPARSE_SETUP, server, 0, 0);
 	*(struct sparse_setup *)sparse_payload(packet) =
-		(struct sparse_setup){ .width = width, .rows = rows, .caches = caches };
+		(struct sparse_setup){ .width = width, .rows = rows, .layout = layout };
 	return sizeof(struct sparse_setup);
 }
 

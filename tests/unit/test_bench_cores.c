@@ -101,6 +101,26 @@ static void hosts_and_cores_must_be_there(void **state)
 	assert_int_equal(cores_share(&beyond, 1, &three, out), TRIB_ERR_ARGUMENT);
 }
 
+static void workers_are_spread_evenly(void **state)
+{
+	static cpu_set_t out[2 * CPU_SETSIZE];
+	unsigned cores, on[CPU_SETSIZE] = { 0 };
+	cpu_set_t all;
+
+	(void)state;
+	sched_getaffinity(0, sizeof(all), &all);
+	cores = (unsigned)CPU_COUNT(&all);
+	assert_false(cores_spread(cores - 1, out));
+	assert_true(cores_spread(2 * cores, out));
+	for (unsigned i = 0; i < 2 * cores; i++) {
+		assert_int_equal(CPU_COUNT(&out[i]), 1);
+		for (unsigned core = 0; core < CPU_SETSIZE; core++)
+			on[core] += (unsigned)CPU_ISSET(core, &out[i]);
+	}
+	for (unsigned core = 0; core < CPU_SETSIZE; core++)
+		assert_int_equal(on[core], CPU_ISSET(core, &all) ? 2 : 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +129,7 @@ int main(void)
 		cmocka_unit_test(the_others_share_what_is_left),
 		cmocka_unit_test(a_server_that_shares_cores_has_none_of_its_own),
 		cmocka_unit_test(hosts_and_cores_must_be_there),
+		cmocka_unit_test(workers_are_spread_evenly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

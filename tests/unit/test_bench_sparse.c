@@ -59,6 +59,32 @@ static void figures_of_workers_are_summed(void **state)
 	assert_true(figures.recirculations == 12 && figures.switch_packets == 48);
 }
 
+static void figures_of_runs_are_summed(void **state)
+{
+	struct push_figures sum = { 0 };
+	struct push_figures one = { .rows = 100,
+		                    .hot_rows = 60,
+		                    .packets = 10,
+		                    .repeats = 1,
+		                    .server_bytes = 4000,
+		                    .step_bytes = 7000,
+		                    .hot_set = 30,
+		                    .switch_packets = 48,
+		                    .recirculations = 12,
+		                    .added_bytes = 500,
+		                    .kernel_bytes = 400 };
+
+	(void)state;
+	push_figures_add(&sum, &one);
+	one.step_bytes = 6000;
+	push_figures_add(&sum, &one);
+	assert_true(sum.rows == 200 && sum.hot_rows == 120 && sum.packets == 20);
+	assert_true(sum.repeats == 2 && sum.server_bytes == 8000);
+	assert_true(sum.step_bytes == 6000 && sum.hot_set == 30); /* of the last run */
+	assert_true(sum.switch_packets == 96 && sum.recirculations == 24);
+	assert_true(sum.added_bytes == 1000 && sum.kernel_bytes == 800);
+}
+
 static void losses_are_a_list(void **state)
 {
 	double losses[MOST];
@@ -101,6 +127,7 @@ int main(void)
 		cmocka_unit_test(samples_are_read),
 		cmocka_unit_test(other_lines_are_not_samples),
 		cmocka_unit_test(figures_of_workers_are_summed),
+		cmocka_unit_test(figures_of_runs_are_summed),
 		cmocka_unit_test(losses_are_a_list),
 		cmocka_unit_test(wrong_losses_are_refused),
 		cmocka_unit_test(bytes_of_all_links_but_loopback_are_summed),

@@ -108,7 +108,7 @@ static struct channel_io_config config_of(struct ends *ends, unsigned self)
 		.longest = MESSAGE,
 		.credit = 2,
 		.timeout = 10 * NSEC_PER_SEC,
-		.events = { &ends->boxes[self], place, deliver },
+		.events = { .user = &ends->boxes[self], .place = place, .deliver = deliver },
 	};
 }
 

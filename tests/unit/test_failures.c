@@ -91,6 +91,31 @@ static void test_absent_root(void **state)
 	in_cluster(3, 20, absent_root_body);
 }
 
+/* In steps, a rank hears from few others. All know the one that has not called. */
+static void absent_in_steps_body(struct rank *rank)
+{
+	uint8_t part[4000] = { 0 }, whole[5 * sizeof(part)];
+	trib_request *request;
+
+	/* Ranks meet. */
+	demand(trib_allgather(rank->comm, part, whole, sizeof(part), TRIB_U8) == TRIB_OK);
+	if (rank->rank == 3)
+		nap_ms(1500);
+	demand(trib_iallgather(rank->comm, part, whole, sizeof(part), TRIB_U8, &request) ==
+	       TRIB_OK);
+	if (rank->rank != 3) {
+		demand(trib_wait(&request, 0.9) == TRIB_ERR_TIMEOUT);
+		demand(error_has("waiting for rank 3 "));
+	}
+	demand(trib_wait(&request, -1) == TRIB_OK);
+}
+
+static void test_absent_in_steps(void **state)
+{
+	(void)state;
+	in_cluster(5, 20, absent_in_steps_body);
+}
+
 /*
  * A rank that gives up at its deadline tells the others which ranks it waited for, and is not
  * blamed itself.
@@ -102,7 +127,7 @@ static void gave_up_body(struct rank *rank)
 	trib_status status;
 
 	if (rank->rank == 2) {
-		nap_ms(1500);
+		nap_ms(3000);
 		return;
 	}
 	if (rank->rank == 0) {
@@ -120,7 +145,7 @@ static void gave_up_body(struct rank *rank)
 static void test_gave_up(void **state)
 {
 	(void)state;
-	in_cluster(3, 1, gave_up_body);
+	in_cluster(3, 2, gave_up_body); /* ranks on a busy machine may be silent for half of it */
 }
 
 /* Requests that were never awaited end with the communicator, with their results. */
@@ -188,17 +213,20 @@ static void test_deadline(void **state)
 /* A request that is not awaited again, and a failure while several are in flight. */
 static void leaver_body(struct rank *rank)
 {
+	const bool ring = getenv("TRIB_TEST_RING");
 	uint64_t vectors[4][3000] = { { 0 } };
 	trib_request *requests[4];
 	double start = seconds();
 
-	demand(trib_barrier(rank->comm) == TRIB_OK);
+	/* Without an aggregator, a rank that is late may hear that rank 2 has left from the third
+	 * one, before it gets rank 2's own message. */
+	demand(trib_barrier(rank->comm) == TRIB_OK || (ring && error_has("rank 2")));
 	if (rank->rank == 2)
 		return; /* cluster_run finalizes */
 	for (unsigned k = 0; k < 4; k++)
 		demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vectors[k], 3000, TRIB_U64,
 		                       TRIB_SUM, &requests[k]) == TRIB_OK ||
-		       ((k > 0 || getenv("TRIB_TEST_RING")) && error_has("rank 2")));
+		       ((k > 0 || ring) && error_has("rank 2")));
 	for (unsigned k = 0; k < 4; k++) {
 		if (!requests[k])
 			continue;
@@ -485,13 +513,13 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_arguments),  cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_no_start),        cmocka_unit_test(test_mismatch),
-		cmocka_unit_test(test_wire_mismatch),   cmocka_unit_test(test_two_roots),
-		cmocka_unit_test(test_early_leaver),    cmocka_unit_test(test_late_rank),
-		cmocka_unit_test(test_absent_root),     cmocka_unit_test(test_gave_up),
-		cmocka_unit_test(test_unwaited),        cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_aggregator_ends),
+		cmocka_unit_test(test_init_arguments), cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_no_start),       cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_wire_mismatch),  cmocka_unit_test(test_two_roots),
+		cmocka_unit_test(test_early_leaver),   cmocka_unit_test(test_late_rank),
+		cmocka_unit_test(test_absent_root),    cmocka_unit_test(test_absent_in_steps),
+		cmocka_unit_test(test_gave_up),        cmocka_unit_test(test_unwaited),
+		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_aggregator_ends),
 	};
 
 	cluster_environment();

@@ -494,6 +494,60 @@ static void test_insider(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
+/* The insider has made another call before, and says so only when it is asked. */
+static void earlier_body(struct rank *rank)
+{
+	struct insider insider = { 0 };
+	struct wire_call call = insider_call(1);
+	const struct wire_call before = { .kind = WIRE_CALL_BROADCAST, .count = 7, .root = 1 };
+	uint32_t vector[WORDS] = { 0 }, bytes;
+	struct wire_report *report;
+	union packet packet;
+	bool waits = false;
+
+	if (rank->rank == 0) {
+		demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, WORDS, TRIB_U32,
+		                      TRIB_SUM) == TRIB_OK);
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, WORDS, TRIB_U32,
+		                      TRIB_SUM) == TRIB_ERR_MISMATCH);
+		demand(error_has("broadcast of 7") && error_has("allreduce of 250") &&
+		       error_has("call #0"));
+		trib_finalize(rank->comm);
+		return;
+	}
+	insider_join(&insider, rank->cluster);
+	attack(insider.fd, &packet, insider_data(&insider, &packet, 0));
+	call.before ^= 1;
+	for (uint64_t serial = 1; packet.header.type != WIRE_ABORT; serial++) {
+		const struct wire_status *status = body_of(&packet);
+		uint32_t asks = packet.header.type == WIRE_STATUS ? status->asks : 0;
+
+		waits |= asks == 2; /* rank 0 waits for its second call */
+		bytes = insider_packet(&insider, &packet, WIRE_REPORT, sizeof(struct wire_report),
+		                       1);
+		packet.control.token = insider.token;
+		report = body_of(&packet);
+		*report = (struct wire_report){ .stamp = 1, .serial = serial };
+		if (waits)
+			report->call = asks == 1 ? before : call;
+		attack(insider.fd, &packet, sealed(&packet, bytes));
+		demand(insider_receive_one(&insider, &packet, WIRE_STATUS, WIRE_ABORT, 5000));
+	}
+	close(insider.fd);
+	close(insider.thief);
+}
+
+static void test_earlier_calls(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run_bare(&cluster, 2, NULL, earlier_body, NULL);
+	cluster_stop(&cluster);
+}
+
 /* A worker that is not known any more may leave at once. Echoes are not echoed. */
 static void test_goodbye(void **state)
 {
@@ -525,9 +579,8 @@ static void test_goodbye(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_insider),
-		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_counted),       cmocka_unit_test(test_insider),
+		cmocka_unit_test(test_earlier_calls), cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_goodbye),
 	};
 

@@ -123,6 +123,62 @@ static void work_body(struct rank *rank)
 	free(vector);
 }
 
+/* ---- small vectors ---- */
+
+#define CALLS 200u
+#define CALL_ALLOCATIONS 8u /* a request and its round: two malloc, and a free of each part */
+#define CALL_LOCKS 4u       /* post, enter, finish, leave */
+
+static void small_body(struct rank *rank)
+{
+	struct work *work = rank->job;
+	float vector[8] = { 1 };
+	uint64_t start = 0;
+
+	demand(trib_barrier(rank->comm) == TRIB_OK);
+	pthread_barrier_wait(&work->barrier);
+	if (rank->rank == 0) {
+		atomic_store(&allocations, 0);
+		atomic_store(&locks, 0);
+		start = clock_now();
+		atomic_store(&counting, true);
+	}
+	pthread_barrier_wait(&work->barrier);
+	for (unsigned i = 0; i < CALLS; i++)
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, countof(vector), TRIB_F32,
+		                      TRIB_MAX) == TRIB_OK);
+	pthread_barrier_wait(&work->barrier);
+	if (rank->rank == 0) {
+		atomic_store(&counting, false);
+		work->costs[0] = (struct cost){ .allocations = atomic_load(&allocations),
+			                        .locks = atomic_load(&locks),
+			                        .seconds = (double)(clock_now() - start) / 1e9 };
+		print_message("%u calls of 32 bytes: %llu allocations, %llu locks, %.3f s\n", CALLS,
+		              (unsigned long long)work->costs[0].allocations,
+		              (unsigned long long)work->costs[0].locks, work->costs[0].seconds);
+	}
+	pthread_barrier_wait(&work->barrier);
+}
+
+/* What a small call does for itself is a large part of its time. */
+static void test_small_call(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct work work = { .bytes = { 0 } };
+	const struct cost *cost = &work.costs[0];
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	pthread_barrier_init(&work.barrier, NULL, RANKS);
+	cluster_run(&cluster, RANKS, &options, small_body, &work);
+	pthread_barrier_destroy(&work.barrier);
+	cluster_stop(&cluster);
+	assert_true(cost->allocations <= CALLS * RANKS * CALL_ALLOCATIONS + SLACK);
+	assert_true((double)cost->locks <=
+	            CALLS * RANKS * CALL_LOCKS + SLACK + 2 * LOCKS_A_SECOND * cost->seconds);
+}
+
 /* Proves that the counters work, so that a count of 0 means none. */
 static void test_counters_count(void **state)
 {
@@ -191,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_count),
+		cmocka_unit_test(test_small_call),
 		cmocka_unit_test(test_per_packet),
 		cmocka_unit_test(test_per_packet_kept),
 	};

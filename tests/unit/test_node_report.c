@@ -47,7 +47,8 @@ static struct stats many(unsigned n, unsigned failing)
 			                       .missed = UINT32_MAX,
 			                       .repeated = UINT32_MAX,
 			                       .waits = 0.123,
-			                       .carries_bps = 12345678901.0 };
+			                       .carries_bps = 12345678901.0,
+			                       .away = 12.3 };
 		snprintf(child->host, sizeof(child->host), "rack%u-host%u.example.org", i, i);
 	}
 	return stats;

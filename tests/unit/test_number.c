@@ -313,7 +313,7 @@ static void check_key_pair(trib_type type, uint64_t a, uint64_t b, bool for_max)
 	put(type, pair, 0, a);
 	put(type, pair, 1, b);
 	number_to_keys(type, pair, 2, for_max, keys);
-	number_from_keys(type, keys, 2, for_max, back);
+	number_from_keys(type, keys, 2, back);
 	p = integer_at(type, keys, 0);
 	q = integer_at(type, keys, 1);
 	if (isnan(x)) {
@@ -406,7 +406,7 @@ static void test_odd_places(void **state)
 				}
 				number_to_keys(type, shifted + offset, n, true, integers);
 				assert_int_equal(((uint8_t *)integers)[n * wire], 0x55);
-				number_from_keys(type, integers, n, true, back + offset);
+				number_from_keys(type, integers, n, back + offset);
 				assert_int_equal(back[offset + n * size], 0x55);
 				assert_memory_equal(back + offset, straight, n * size);
 			}
@@ -469,7 +469,7 @@ static uint64_t digest(bool flush)
 		number_decode(type, integers, 33, klass, workers, false, out);
 		number_decode(type, integers, 33, klass, workers, true, out + 33);
 		number_to_keys(type, in, 33, round & 4, out + 66);
-		number_from_keys(type, out + 66, 33, round & 4, out + 99);
+		number_from_keys(type, out + 66, 33, out + 99);
 		flush_denormals(false);
 		hash = (hash ^ klass) * 0x100000001b3;
 		for (size_t i = 0; i < 33; i++)

@@ -176,6 +176,9 @@ static void messages_keep_all_fields(void **state)
 		             .receives = 512,
 		             .rings = 0xfedcba9876543210,
 		             .key = 0x99887766,
+		             .app = { .psn = 0xfedcba, .epoch = 0x87654321, .phase = PACT_FAILED },
+		             .via = PATHS_MAX - 1,
+		             .consumed = 0x8877665544332211,
 		             .n_paths = PATHS_MAX };
 	uint8_t bytes[PACT_BYTES_MAX];
 	struct pact back;

@@ -261,7 +261,7 @@ static void paper_fills_its_share(void **state)
 	(void)state;
 	one_pass(&one, NULL, 0);
 	for (unsigned i = 0; i < COUNT(names); i++)
-		paper[i] = (struct pisa_array){ names[i], (uint8_t)(i / 3), 32, PISA_SLOTS };
+		paper[i] = (struct pisa_array){ names[i], (uint8_t)(i / 3), 32, 65536 };
 	one.program.arrays = paper;
 	one.program.n_arrays = COUNT(names);
 	expect(&one.program, &limits, PISA_OBEYS, "");

@@ -129,8 +129,8 @@ static void twins_open(struct twins *t, unsigned children, uint32_t width)
 	side_open(&t->plain, &engine_sparse, children);
 	side_open(&t->pisa, &engine_sparse_pisa, children);
 	t->setup.width = width;
-	t->setup.caches = below(2);
-	t->setup.rows = 1 + below(sparse_rows_max(CELLS, PAYLOAD, width, t->setup.caches));
+	t->setup.layout = below(2);
+	t->setup.rows = 1 + below(sparse_rows_max(CELLS, PAYLOAD, width, t->setup.layout));
 	t->setup.generation = below(4);
 }
 

@@ -402,12 +402,84 @@ static void test_leaving_deep(void **state)
 	recover_run(2, 1, true, true);
 }
 
+/* ---- a call that not all ranks have made ---- */
+
+#define EARLY_COUNT 5000u /* enough bytes for a trial of ways, which begins with a vote */
+
+struct early_job {
+	struct fake_controller controller;
+	trib_comm *comms[RANKS];
+	pthread_barrier_t barrier;
+};
+
+static bool has_posted(trib_comm *comm)
+{
+	bool posted;
+
+	pthread_mutex_lock(&comm->lock);
+	posted = comm->posts > 0;
+	pthread_mutex_unlock(&comm->lock);
+	return posted;
+}
+
+static bool has_recovered(trib_comm *comm)
+{
+	bool recovered;
+
+	pthread_mutex_lock(&comm->lock);
+	recovered = comm->config.generation > 1 && !comm->recovering;
+	pthread_mutex_unlock(&comm->lock);
+	return recovered;
+}
+
+static void early_body(struct rank *rank)
+{
+	struct early_job *job = rank->job;
+	int32_t vector[EARLY_COUNT];
+
+	job->comms[rank->rank] = rank->comm;
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == RANKS - 1) {
+		for (unsigned r = 0; r < RANKS - 1; r++)
+			while (!has_posted(job->comms[r]))
+				nap_ms(1);
+		fake_controller_kill_one(&job->controller, 0);
+		while (!has_recovered(rank->comm))
+			nap_ms(1);
+	}
+	for (unsigned i = 0; i < EARLY_COUNT; i++)
+		vector[i] = (int32_t)i + rank->rank;
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, EARLY_COUNT, TRIB_I32, TRIB_SUM) ==
+	       TRIB_OK);
+	for (unsigned i = 0; i < EARLY_COUNT; i++)
+		demand(vector[i] == (int32_t)(RANKS * i + RANKS * (RANKS - 1) / 2));
+}
+
+/* The aggregator dies when all ranks but one have called. The last one calls in the new trees. */
+static void test_early_callers(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct early_job *job = calloc(1, sizeof(*job));
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+
+	(void)state;
+	demand(job);
+	fake_controller_start(&job->controller, 3, 1, false);
+	pthread_barrier_init(&job->barrier, NULL, RANKS);
+	options.controller = job->controller.address;
+	options.timeout_s = 30;
+	cluster_run(&nowhere, RANKS, &options, early_body, job);
+	fake_controller_stop(&job->controller);
+	pthread_barrier_destroy(&job->barrier);
+	free(job);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_star),     cmocka_unit_test(test_stripes),
-		cmocka_unit_test(test_deep_trees),   cmocka_unit_test(test_leaving),
-		cmocka_unit_test(test_leaving_deep),
+		cmocka_unit_test(test_early_callers), cmocka_unit_test(test_one_star),
+		cmocka_unit_test(test_stripes),       cmocka_unit_test(test_deep_trees),
+		cmocka_unit_test(test_leaving),       cmocka_unit_test(test_leaving_deep),
 	};
 
 	cluster_environment();

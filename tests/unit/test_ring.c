@@ -507,6 +507,40 @@ static void a_different_call_is_named(void **state)
 	world_close(&world);
 }
 
+/* The round of the next message that rank 0 starts; UINT32_MAX: there is none. */
+static uint32_t next_started(struct world *world)
+{
+	struct letter *letter = start(world, 0) ? queue_get(&world->members[1].in) : NULL;
+	uint32_t number =
+		letter ? ((const struct ring_head *)(void *)letter->data)->number : UINT32_MAX;
+
+	free(letter);
+	return number;
+}
+
+/* Classes go around twice before data can start. So they do not wait for data of other rounds. */
+static void classes_of_the_next_round_leave_first(void **state)
+{
+	struct call first = { .what = ALLREDUCE, .type = TRIB_I32, .count = 20000 };
+	struct call next = { .what = ALLREDUCE, .type = TRIB_F32, .count = 20000 };
+	struct round_spec spec;
+	struct world world;
+
+	(void)state;
+	world_open(&world, 3, 1448, 1);
+	call_make(&world, &first, 1);
+	call_make(&world, &next, 1);
+	spec = spec_of(&world, &first, 0, 0);
+	post(&world, 0, &spec);
+	spec = spec_of(&world, &next, 0, 0);
+	post(&world, 0, &spec);
+	assert_int_equal(next_started(&world), 1);
+	assert_int_equal(next_started(&world), 0);
+	call_free(&world, &first);
+	call_free(&world, &next);
+	world_close(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -515,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_late_rank_keeps_little),
 		cmocka_unit_test(wrong_messages_are_refused),
 		cmocka_unit_test(a_different_call_is_named),
+		cmocka_unit_test(classes_of_the_next_round_leave_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char good[] = "ring(10.0.0.1:40001/1448,[fd00::3]:65535/8944,127.0.0.1:1/256)";
+static const char good[] = "ring(10.0.0.1:40001/1448,[fd00::3]:65535/8944r,127.0.0.1:1/256)";
 
 static void test_there_and_back(void **state)
 {
@@ -27,6 +27,8 @@ static void test_there_and_back(void **state)
 	assert_memory_equal(seats[0].address, ((uint8_t[]){ 10, 0, 0, 1 }), 4);
 	assert_int_equal(seats[0].port, 40001);
 	assert_int_equal(seats[0].payload, 1448);
+	assert_int_equal(seats[0].rdma, 0);
+	assert_int_equal(seats[1].rdma, 1);
 	assert_int_equal(seats[1].family, 6);
 	assert_int_equal(seats[1].address[15], 3);
 	assert_int_equal(ring_seats_print(seats, n, text, sizeof(text)), strlen(good));

@@ -17,6 +17,7 @@
 #include "sparse/wire/sparse_message.h"
 #include <tributary/sparse.h>
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <pthread.h>
@@ -574,6 +575,49 @@ static void test_wrong_calls(void **state)
 	demand_error(trib_sparse_open(&table, &options), TRIB_ERR_ARGUMENT, "letters");
 }
 
+/* ---- a server that refuses for now ---- */
+
+/* Refuses the first connection. The next one is never taken. */
+static void *refuse_once(void *context)
+{
+	struct byte_buffer out = { 0 };
+	char hello[4096];
+	int fd = accept(*(int *)context, NULL, NULL);
+
+	if (fd >= 0 && recv(fd, hello, sizeof(hello), 0) > 0 &&
+	    message_add_text(&out, MESSAGE_REFUSED, MESSAGE_FOR_NOW, "come back later"))
+		send(fd, buffer_front(&out), buffer_bytes(&out), MSG_NOSIGNAL);
+	close(fd);
+	buffer_free(&out);
+	return NULL;
+}
+
+/* The cause is told also while the worker waits for an answer to its next attempt. */
+static void test_refused_for_now(void **state)
+{
+	trib_sparse_options options = options_of("refused", 2);
+	struct udp_address address;
+	pthread_t server;
+	trib_sparse *table;
+	char text[64];
+	int fd;
+
+	(void)state;
+	assert_int_equal(udp_resolve("127.0.0.1:0", 0, &address), TRIB_OK);
+	demand_ok(tcp_listen(&address, &fd));
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0); /* accept() waits */
+	address.length = sizeof(address.storage);
+	assert_int_equal(getsockname(fd, (void *)&address.storage, &address.length), 0);
+	assert_int_equal(pthread_create(&server, NULL, refuse_once, &fd), 0);
+	options.servers = udp_text(&address, text, sizeof(text));
+	options.timeout_s = 3;
+	assert_int_equal(trib_sparse_open(&table, &options), TRIB_ERR_TIMEOUT);
+	pthread_join(server, NULL);
+	close(fd);
+	if (!strstr(trib_last_error(), "did not welcome this worker: come back later"))
+		fail_msg("%s", trib_last_error());
+}
+
 /* ---- hostile clients ---- */
 
 /* Sends bytes, and returns the server's last message. The server must live on. */
@@ -724,12 +768,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define WITH_SERVERS(name) cmocka_unit_test_setup_teardown(name, servers_start, servers_end)
-		WITH_SERVERS(test_optimizers),  WITH_SERVERS(test_long_push),
-		WITH_SERVERS(test_half),        WITH_SERVERS(test_bounded),
-		WITH_SERVERS(test_late_worker), WITH_SERVERS(test_restart),
-		WITH_SERVERS(test_lost_data),   WITH_SERVERS(test_wrong_options),
-		WITH_SERVERS(test_mismatch),    WITH_SERVERS(test_wrong_calls),
-		WITH_SERVERS(test_hostile),     WITH_SERVERS(test_slow_reader),
+		WITH_SERVERS(test_optimizers),
+		WITH_SERVERS(test_long_push),
+		WITH_SERVERS(test_half),
+		WITH_SERVERS(test_bounded),
+		WITH_SERVERS(test_late_worker),
+		WITH_SERVERS(test_restart),
+		WITH_SERVERS(test_lost_data),
+		WITH_SERVERS(test_wrong_options),
+		WITH_SERVERS(test_mismatch),
+		WITH_SERVERS(test_wrong_calls),
+		WITH_SERVERS(test_hostile),
+		WITH_SERVERS(test_slow_reader),
+		cmocka_unit_test(test_refused_for_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,15 +130,17 @@ static void take(void *context, const struct wire_header *header, uint32_t bytes
 static void set_up(struct actor *actor)
 {
 	const struct wire_welcome *welcome = child_welcome(actor->child);
-	struct hot_sender_options sender = { .child = actor->number,
-		                             .width = WIDTH,
-		                             .payload = welcome->payload,
-		                             .kept = 256,
-		                             .calls = { actor, on_done, on_back } };
+	struct hot_sender_options sender = {
+		.child = actor->number,
+		.width = WIDTH,
+		.payload = welcome->payload,
+		.kept = 256,
+		.calls = { .context = actor, .done = on_done, .back = on_back }
+	};
 	struct hot_flusher_options flusher = {
 		.workers = WORKERS,
 		.payload = welcome->payload,
-		.setup = { .width = WIDTH, .rows = ROWS, .caches = 1 },
+		.setup = { .width = WIDTH, .rows = ROWS, .layout = 1 },
 		.value = value_of,
 		.every_ns = SECOND / 200,
 		.idle_ns = SECOND / 50
@@ -188,7 +190,7 @@ static void log_flush(struct actor *actor)
 		for (uint32_t k = 0; k < WIDTH; k++)
 			sums[flush.numbers[i]][k] += (int32_t)flush.values[i * WIDTH + k];
 	flushes++;
-	hot_flusher_logged(&actor->flusher, clock_now());
+	hot_flusher_logged(&actor->flusher);
 }
 
 static void serve(struct actor *actor)

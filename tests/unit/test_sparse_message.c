@@ -72,12 +72,16 @@ static void test_hot_messages(void **state)
 	const struct message_record record = { .low = 9, .seen = { 2, 0, 4 } };
 	struct byte_buffer bytes = { 0 };
 	struct message message;
+	uint8_t *pushes;
 
 	(void)state;
 	assert_true(message_add_hot(&bytes, 2, &hot, keys, 3));
 	assert_true(message_add_map(&bytes, 2, 5, keys, 3));
 	assert_true(message_add_sealed(&bytes, 2, &record));
-	assert_true(message_add_heat(&bytes, 7, keys, keys, 3));
+	assert_true(message_add_heat(&bytes, keys, keys, 3));
+	pushes = message_add_counts(&bytes, 2, 5, MESSAGE_MOVED, 11);
+	assert_non_null(pushes);
+	pushes[10] = 200;
 	assert_true(message_add_text(&bytes, MESSAGE_NOTICE, MESSAGE_FATAL, "rank 2 left"));
 	assert_true(message_add_lost(&bytes, 7, "it is silent"));
 	message = take(&bytes);
@@ -90,9 +94,12 @@ static void test_hot_messages(void **state)
 	message = take(&bytes);
 	assert_memory_equal(&message.u.record, &record, sizeof(record));
 	message = take(&bytes);
-	assert_int_equal(message.number, 7);
 	assert_memory_equal(message.keys, keys, sizeof(keys));
 	assert_memory_equal(message.counts, keys, sizeof(keys));
+	message = take(&bytes);
+	assert_true(message.kind == MESSAGE_COUNTS && message.flags == MESSAGE_MOVED);
+	assert_true(message.number == 2 && message.generation == 5 && message.count == 11);
+	assert_true(!message.pushes[9] && message.pushes[10] == 200);
 	message = take(&bytes);
 	assert_true(message.kind == MESSAGE_NOTICE && message.flags == MESSAGE_FATAL);
 	assert_int_equal(message.count, strlen("rank 2 left"));

@@ -90,7 +90,7 @@ static int set(struct sparse_setup setup)
 
 static void test_setup(void **state)
 {
-	const struct sparse_setup good = { .width = 4, .rows = 64, .caches = 1, .generation = 7 };
+	const struct sparse_setup good = { .width = 4, .rows = 64, .layout = 1, .generation = 7 };
 	struct sparse_setup bad[14];
 
 	(void)state;
@@ -103,7 +103,7 @@ static void test_setup(void **state)
 	bad[4].rows = 65537;
 	bad[5].rows = 15 * 5 + 1; /* 15 rows in a block, 5 blocks in 16 cells */
 	bad[6].kind = SPARSE_SUMS_END;
-	bad[7].caches = 2;
+	bad[7].layout = 4;
 	bad[8].generation = 65536;
 	bad[9].unused[0] = 1;
 	bad[10].unused[2] = 1;
@@ -289,7 +289,7 @@ static void test_whole_window(void **state)
 		assert_int_equal(record.seen[i], 0);
 }
 
-/* The server is asked once for each epoch, and a full block takes no more. */
+/* The server is asked once for each epoch, and by urgent repeats. A full block takes no more. */
 static void test_full(void **state)
 {
 	unsigned told = 0, full = 0;
@@ -320,6 +320,9 @@ static void test_full(void **state)
 	assert_int_equal(out[1].to, 4);
 	assert_int_equal(give(0), 0); /* told already */
 	assert_int_equal(out[1].bytes, 0);
+	packet.header.flags |= WIRE_RESENT; /* the worker still waits: the news may be lost */
+	assert_int_equal(give(0), 0);
+	assert_int_equal(out[1].to, 4);
 }
 
 static void test_durable(void **state)

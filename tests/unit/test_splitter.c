@@ -51,6 +51,7 @@ struct bed {
 	uint32_t lengths[REQUESTS];
 	int noted[REQUESTS]; /* notes in place for each receive */
 	uint64_t acted;
+	unsigned own_failures;
 };
 
 static unsigned draw(struct bed *bed, unsigned below)
@@ -204,6 +205,38 @@ static void paths_step(struct bed *bed, unsigned path)
 	}
 }
 
+/* A READ that goes again may see what a later WRITE has written, as verbs allow; the bed does not.
+ */
+static bool own_can_fail(const struct bed *bed)
+{
+	for (unsigned i = 0; i < bed->own.n; i++) {
+		enum split_op op = bed->requests[bed->own.held[i].request].op;
+
+		if (op == SPLIT_OTHER || op == SPLIT_READ)
+			return false;
+	}
+	return bed->own.n > 0;
+}
+
+/* The own QP executes in order until it fails, and its answers are lost. */
+static void own_step(struct bed *bed)
+{
+	if (bed->s.own_down) {
+		if (draw(bed, 10) == 0)
+			assert_true(splitter_own_up(&bed->s, draw(bed, PATHS), bed->ends));
+		return;
+	}
+	if (!bed->s.n_paths || draw(bed, 6) || !own_can_fail(bed)) {
+		wire_step(bed, &bed->own);
+		return;
+	}
+	while (bed->own.executed < bed->own.n && draw(bed, 2))
+		execute(bed, &bed->own.held[bed->own.executed++]);
+	bed->own.n = bed->own.executed = 0;
+	splitter_own_down(&bed->s);
+	bed->own_failures++;
+}
+
 /* ---- what the application posts ---- */
 
 static void expect(struct bed *bed, const struct split_request *request, uint64_t receive,
@@ -258,7 +291,7 @@ static void run(uint64_t seed)
 		pump(&bed);
 		for (unsigned i = 0; bed.s.n_paths && i < PATHS; i++)
 			paths_step(&bed, i);
-		wire_step(&bed, &bed.own);
+		own_step(&bed);
 		take_done(&bed);
 		if (++steps > 1000000)
 			fail_msg("seed %llu: stuck after %llu requests", (unsigned long long)seed,
@@ -270,7 +303,7 @@ static void run(uint64_t seed)
 	if (memcmp(bed.remote, bed.expected, sizeof(bed.remote)) != 0 ||
 	    memcmp(bed.local, bed.wanted, sizeof(bed.local)) != 0)
 		fail_msg("seed %llu: wrong bytes", (unsigned long long)seed);
-	assert_true(bed.s.failures > 0 && bed.acted > REQUESTS);
+	assert_true(bed.s.failures > 0 && bed.own_failures > 0 && bed.acted > REQUESTS);
 }
 
 static void random_requests_and_failures(void **state)
@@ -284,7 +317,7 @@ static void random_requests_and_failures(void **state)
 
 static void one(struct bed *bed, enum split_op op, uint32_t length)
 {
-	struct split_request r = { .op = op, .length = length, .remote = bed->posted * 8192 };
+	struct split_request r = { .op = op, .length = length, .remote = bed->posted << 20 };
 
 	assert_true(splitter_post(&bed->s, &r));
 	bed->requests[bed->posted++] = r;
@@ -313,6 +346,31 @@ static void large_requests_use_all_paths(void **state)
 		answer(&bed, &bed.paths[i % PATHS], false);
 	pump(&bed);
 	assert_int_equal(bed.own.n, 1);
+}
+
+/* A path that seems a little faster gets no more of a short request, and a slow path gets less. */
+static void the_last_chunks_end_together(void **state)
+{
+	static struct bed bed;
+	unsigned slow;
+
+	(void)state;
+	for (slow = 7; slow <= 21; slow += 14) {
+		bed_init(&bed, 1);
+		bed_open(&bed);
+		bed.s.config.chunk = 1 << 20;
+		bed.s.config.depth = 32;
+		for (unsigned i = 0; i < PATHS; i++)
+			bed.s.estimates.paths[i].bps = 1000000ull * (i ? slow : 30);
+		for (unsigned i = 0; i < 3; i++)
+			one(&bed, SPLIT_WRITE, 8 * SPLIT_LEAST);
+		pump(&bed);
+		if (slow == 21)
+			for (unsigned i = 0; i < PATHS; i++)
+				assert_int_equal(bed.paths[i].n, 6);
+		else
+			assert_in_range(bed.paths[0].n, 12, 16);
+	}
 }
 
 /* A wrong address: the requests before it succeed, it fails with its status, the others flush. */
@@ -358,6 +416,54 @@ static void a_wrong_request_fails_alone(void **state)
 	assert_true(splitter_take_done(&bed.s, &done));
 	assert_int_equal(done.status, FLUSHED);
 	assert_false(splitter_is_busy(&bed.s));
+}
+
+/* Nobody knows whether a lost atomic was executed, and a READ goes again. */
+static void a_lost_atomic_cannot_go_again(void **state)
+{
+	static struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 1);
+	bed_open(&bed);
+	one(&bed, SPLIT_READ, 8);
+	pump(&bed);
+	splitter_own_down(&bed.s);
+	assert_true(splitter_own_up(&bed.s, 1, 0));
+	one(&bed, SPLIT_OTHER, 8);
+	pump(&bed);
+	assert_int_equal(bed.own.n, 3);
+	assert_int_equal(bed.own.held[1].request, 0);
+	splitter_own_down(&bed.s);
+	assert_false(splitter_own_up(&bed.s, 1, 0));
+}
+
+/* The second request is in place when the first one fails: it must not succeed after a failure. */
+static void nothing_succeeds_after_a_failure(void **state)
+{
+	static struct bed bed;
+	struct split_done done;
+
+	(void)state;
+	bed_init(&bed, 1);
+	bed_open(&bed);
+	one(&bed, SPLIT_WRITE, 100);
+	one(&bed, SPLIT_WRITE, 2000);
+	pump(&bed);
+	for (unsigned i = 0; i < PATHS; i++)
+		while (bed.paths[i].n)
+			answer(&bed, &bed.paths[i], false);
+	assert_int_equal(bed.own.n, 1);
+	assert_false(splitter_take_done(&bed.s, &done));
+	splitter_break(&bed.s, WRONG);
+	pump(&bed);
+	assert_int_equal(bed.own.n, 2);
+	for (unsigned i = 0; i < 2; i++)
+		splitter_whole_done(&bed.s, bed.own.held[i].request, FLUSHED);
+	assert_true(splitter_take_done(&bed.s, &done));
+	assert_int_equal(done.status, WRONG);
+	assert_true(splitter_take_done(&bed.s, &done));
+	assert_int_equal(done.status, FLUSHED);
 }
 
 /* While the agreement is near, large requests wait, and small ones before them do not. */
@@ -419,7 +525,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_requests_and_failures),
 		cmocka_unit_test(large_requests_use_all_paths),
+		cmocka_unit_test(the_last_chunks_end_together),
 		cmocka_unit_test(a_wrong_request_fails_alone),
+		cmocka_unit_test(a_lost_atomic_cannot_go_again),
+		cmocka_unit_test(nothing_succeeds_after_a_failure),
 		cmocka_unit_test(large_requests_wait_for_the_agreement),
 		cmocka_unit_test(a_request_is_taken_back),
 		cmocka_unit_test(a_full_queue_says_so),

@@ -35,14 +35,14 @@ static trib_options rank_of(const struct cluster *cluster, int rank, int size, d
 	return options;
 }
 
-static void test_wrong_cookie(void **state)
+static void wrong_cookie(const char *plane)
 {
 	struct cluster cluster;
 	double start = seconds();
 	trib_options options;
 	trib_comm *comm;
 
-	(void)state;
+	setenv("TRIB_PLANE", plane, 1);
 	cluster_start(&cluster, 1, 0);
 	options = rank_of(&cluster, 0, 2, 20);
 	setenv("TRIB_COOKIE", "bad0bad0bad0bad0", 1);
@@ -53,6 +53,14 @@ static void test_wrong_cookie(void **state)
 	aggregator_stop(cluster.aggregator);
 	assert_true(cluster_count(&cluster, "drops", "cookie") > 0);
 	aggregator_free(cluster.aggregator);
+	unsetenv("TRIB_PLANE");
+}
+
+static void test_wrong_cookie(void **state)
+{
+	(void)state;
+	wrong_cookie("udp");
+	wrong_cookie("tcp");
 }
 
 /* The aggregator may still start, so the deadline passes first. */

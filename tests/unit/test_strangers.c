@@ -9,6 +9,34 @@
 #include "hostile_packets.h"
 #include "plane/core/agg_comm.h"
 
+/* An aggregator, and a socket of somebody who is no member. */
+struct scene {
+	struct cluster cluster;
+	int fd;
+	union packet answer;                /* the last one that this socket got */
+	const struct wire_welcome *welcome; /* the body of the answer, if it is a WELCOME */
+};
+
+static int scene_begin(void **state)
+{
+	static struct scene scene;
+
+	scene.welcome = (const void *)(&scene.answer.control + 1);
+	cluster_start(&scene.cluster, 1, 0);
+	scene.fd = attacker_open(&scene.cluster);
+	*state = &scene;
+	return 0;
+}
+
+static int scene_end(void **state)
+{
+	struct scene *scene = *state;
+
+	close(scene->fd);
+	cluster_stop(&scene->cluster);
+	return 0;
+}
+
 /* ---- forged addresses: 127.0.0.2 stands for another host ---- */
 
 static int elsewhere_open(const struct cluster *cluster)
@@ -22,6 +50,14 @@ static int elsewhere_open(const struct cluster *cluster)
 	demand(udp_resolve("127.0.0.2:0", 0, &from) == TRIB_OK);
 	demand(udp_open(&from, &to, &options, &fd, &gso) == TRIB_OK);
 	return fd;
+}
+
+/* An answer comes: on a busy machine it may be late. */
+static void await(int fd)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+	demand(poll(&wait, 1, 5000) == 1);
 }
 
 /* All that comes within 100 ms, in bytes; *last is the last packet. */
@@ -42,38 +78,35 @@ static uint32_t bytes_that_come(int fd, union packet *last)
 /* A JOIN from an unproven address makes no communicator, and its answer is no longer. */
 static void test_forged_join(void **state)
 {
-	struct cluster cluster;
-	union packet join, answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct scene *scene = *state;
+	union packet join;
 	uint32_t bytes, token;
 	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
 	bytes = sealed(&join, make_join(&join));
 	((struct wire_join *)body_of(&join))->size = 1;
 	sealed(&join, bytes);
-	fd = elsewhere_open(&cluster);
+	fd = elsewhere_open(&scene->cluster);
 	for (unsigned i = 0; i < 3; i++) {
 		attack(fd, &join, bytes);
-		assert_true(bytes_that_come(fd, &answer) <= bytes);
-		assert_int_equal(welcome->verdict, WIRE_WAIT);
+		await(fd);
+		assert_true(bytes_that_come(fd, &scene->answer) <= bytes);
+		assert_int_equal(scene->welcome->verdict, WIRE_WAIT);
 	}
-	token = answer.control.token;
+	token = scene->answer.control.token;
 	close(fd);
 	/* The token is that host's alone. */
-	fd = attacker_open(&cluster);
 	join.control.token = token;
-	attack(fd, &join, sealed(&join, bytes));
-	assert_true(bytes_that_come(fd, &answer) <= bytes);
-	assert_int_equal(welcome->verdict, WIRE_WAIT);
+	attack(scene->fd, &join, sealed(&join, bytes));
+	await(scene->fd);
+	assert_true(bytes_that_come(scene->fd, &scene->answer) <= bytes);
+	assert_int_equal(scene->welcome->verdict, WIRE_WAIT);
 	/* Who hears the answer gets in. */
-	join.control.token = answer.control.token;
-	attack(fd, &join, sealed(&join, bytes));
-	bytes_that_come(fd, &answer);
-	assert_int_equal(welcome->verdict, WIRE_JOINED);
-	close(fd);
-	cluster_stop(&cluster);
+	join.control.token = scene->answer.control.token;
+	attack(scene->fd, &join, sealed(&join, bytes));
+	await(scene->fd);
+	bytes_that_come(scene->fd, &scene->answer);
+	assert_int_equal(scene->welcome->verdict, WIRE_JOINED);
 }
 
 static uint32_t forged_report(const struct insider *insider, union packet *packet, uint32_t stamp)
@@ -111,14 +144,16 @@ static void forged_body(struct rank *rank)
 	for (uint32_t stamp = 100; stamp < 103; stamp++) {
 		bytes = forged_report(insider, &packet, stamp);
 		attack(fd, &packet, bytes);
+		await(fd);
 		came = bytes_that_come(fd, &answer);
-		demand(came && came <= bytes && answer.header.type == WIRE_BYE);
+		demand(came <= bytes && answer.header.type == WIRE_BYE);
 	}
 	attack(insider->fd, &packet, forged_report(insider, &packet, 110));
 	demand(insider_receive(insider, &packet, WIRE_RESULT, 5000));
 	bytes = forged_report(insider, &packet, 120);
 	packet.control.token = answer.control.token;
 	attack(fd, &packet, sealed(&packet, bytes));
+	await(fd);
 	demand(bytes_that_come(fd, &answer) > bytes);
 	close(fd);
 	attack(insider->fd, &packet,
@@ -181,76 +216,56 @@ static const struct wire_join wish = { .size = 2,
 /* Half-open communicators of one host and job leave places for others, and for the kernel part. */
 static void test_many_joins(void **state)
 {
-	struct cluster cluster;
-	union packet answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct scene *scene = *state;
 	struct wire_join join = wish;
 	uint32_t verdict = WIRE_WAIT;
 	unsigned n = 0;
-	int fd, other;
+	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	fd = elsewhere_open(&cluster);
-	other = attacker_open(&cluster);
+	fd = elsewhere_open(&scene->cluster);
 	for (; n < COMMS_MAX && verdict == WIRE_WAIT; n++) {
 		join.key = 100 + n;
-		verdict = join_by(fd, &answer, &join);
+		verdict = join_by(fd, &scene->answer, &join);
 	}
 	assert_int_equal(verdict, WIRE_REFUSED);
 	assert_true(n < COMMS_MAX / 2);
-	assert_non_null(strstr(welcome->text, "may not have more"));
+	assert_non_null(strstr(scene->welcome->text, "may not have more"));
 	join.size = 1; /* alone: it runs at once, if there is a place */
 	join.key = 7;
-	assert_int_equal(join_by(other, &answer, &join), WIRE_REFUSED); /* the job has had enough */
+	assert_int_equal(join_by(scene->fd, &scene->answer, &join),
+	                 WIRE_REFUSED); /* the job has had enough */
 	close(fd);
-	close(other);
-	cluster_stop(&cluster);
 }
 
 /* So do those of one host and many jobs. */
 static void test_many_jobs(void **state)
 {
-	struct cluster cluster;
-	union packet answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct scene *scene = *state;
 	uint16_t job = 1;
-	int fd, other;
+	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	fd = elsewhere_open(&cluster);
-	other = attacker_open(&cluster);
-	while (job <= COMMS_A_HOST && join_as(fd, job, CLUSTER_COOKIE, &answer, &wish) == WIRE_WAIT)
+	fd = elsewhere_open(&scene->cluster);
+	while (job <= COMMS_A_HOST &&
+	       join_as(fd, job, CLUSTER_COOKIE, &scene->answer, &wish) == WIRE_WAIT)
 		job++;
 	assert_int_equal(job, COMMS_A_HOST + 1);
-	assert_int_equal(join_as(fd, job, CLUSTER_COOKIE, &answer, &wish), WIRE_REFUSED);
-	assert_non_null(strstr(welcome->text, "processes of this host"));
-	assert_int_equal(join_as(other, job, CLUSTER_COOKIE, &answer, &wish), WIRE_WAIT);
+	assert_int_equal(join_as(fd, job, CLUSTER_COOKIE, &scene->answer, &wish), WIRE_REFUSED);
+	assert_non_null(strstr(scene->welcome->text, "processes of this host"));
+	assert_int_equal(join_as(scene->fd, job, CLUSTER_COOKIE, &scene->answer, &wish), WIRE_WAIT);
 	close(fd);
-	close(other);
-	cluster_stop(&cluster);
 }
 
 /* What runs has a low id, whatever is half open. */
 static void test_low_ids(void **state)
 {
-	struct cluster cluster;
-	union packet answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct scene *scene = *state;
 	struct wire_join join = wish;
-	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	fd = attacker_open(&cluster);
 	for (join.key = 100; join.key < 200; join.key++)
-		assert_int_equal(join_by(fd, &answer, &join), WIRE_WAIT);
+		assert_int_equal(join_by(scene->fd, &scene->answer, &join), WIRE_WAIT);
 	join.size = 1;
-	assert_int_equal(join_by(fd, &answer, &join), WIRE_JOINED);
-	assert_int_equal(welcome->comm, 1);
-	close(fd);
-	cluster_stop(&cluster);
+	assert_int_equal(join_by(scene->fd, &scene->answer, &join), WIRE_JOINED);
+	assert_int_equal(scene->welcome->comm, 1);
 }
 
 /* A wish for all memory and for ever gets neither. */
@@ -278,44 +293,32 @@ static void test_large_wish(void **state)
 /* A parent outside of the allowed networks is refused; nothing is sent there. */
 static void test_foreign_parent(void **state)
 {
-	struct cluster cluster;
-	union packet answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct scene *scene = *state;
 	struct wire_join join = wish;
-	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	fd = attacker_open(&cluster);
 	join.hops = 1;
 	join.ranks = 1;
 	join.covers = 1;
 	join.up[0] = (struct wire_hop){
 		.ranks = 3, .address = { 192, 0, 2, 1 }, .port = 53, .family = 4
 	};
-	assert_int_equal(join_by(fd, &answer, &join), WIRE_REFUSED);
-	assert_non_null(strstr(welcome->text, "--parents"));
-	close(fd);
-	cluster_stop(&cluster);
+	assert_int_equal(join_by(scene->fd, &scene->answer, &join), WIRE_REFUSED);
+	assert_non_null(strstr(scene->welcome->text, "--parents"));
 }
 
 /* A parent that does not answer gets no more than the child has sent. */
 static void test_silent_parent(void **state)
 {
+	struct scene *scene = *state;
 	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
 	struct udp_address at = { .length = sizeof(at.storage) };
-	struct cluster cluster;
-	union packet answer;
 	struct wire_join join = wish;
-	int fd, parent;
+	int parent;
 	bool gso;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
 	demand(udp_resolve("127.0.0.1:0", 0, &at) == TRIB_OK);
 	demand(udp_open(&at, NULL, &options, &parent, &gso) == TRIB_OK);
 	demand(getsockname(parent, (void *)&at.storage, &at.length) == 0);
-	fd = attacker_open(&cluster);
 	join.hops = 1;
 	join.ranks = 1;
 	join.covers = 1;
@@ -323,33 +326,26 @@ static void test_silent_parent(void **state)
 	join.up[0] = (struct wire_hop){
 		.ranks = 3, .address = { 127, 0, 0, 1 }, .port = udp_port(&at), .family = 4
 	};
-	join_by(fd, &answer, &join); /* two JOINs */
+	join_by(scene->fd, &scene->answer, &join); /* two JOINs */
 	nap_ms(500);
-	assert_true(bytes_that_come(parent, &answer) <= 2 * WIRE_JOIN_LEAST);
+	assert_true(bytes_that_come(parent, &scene->answer) <= 2 * WIRE_JOIN_LEAST);
 	close(parent);
-	close(fd);
-	cluster_stop(&cluster);
 }
 
 /* An ANSWER is no longer than its QUERY. */
 static void test_short_query(void **state)
 {
-	struct cluster cluster;
-	union packet query, answer;
-	int fd;
+	struct scene *scene = *state;
+	union packet query;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	fd = attacker_open(&cluster);
 	make(&query, WIRE_QUERY, 0);
 	query.control.cookie = CLUSTER_COOKIE;
-	attack(fd, &query, sealed(&query, WIRE_CONTROL));
-	assert_int_equal(bytes_that_come(fd, &answer), 0);
+	attack(scene->fd, &query, sealed(&query, WIRE_CONTROL));
+	assert_int_equal(bytes_that_come(scene->fd, &scene->answer), 0);
 	memset(&query.control + 1, 0, WIRE_QUERY_BYTES - WIRE_CONTROL);
-	attack(fd, &query, sealed(&query, WIRE_QUERY_BYTES));
-	assert_true(bytes_that_come(fd, &answer) > WIRE_CONTROL);
-	close(fd);
-	cluster_stop(&cluster);
+	attack(scene->fd, &query, sealed(&query, WIRE_QUERY_BYTES));
+	await(scene->fd);
+	assert_true(bytes_that_come(scene->fd, &scene->answer) > WIRE_CONTROL);
 }
 
 /* Asks for a page with this job's cookie; the answer's text is in *answer. NULL: none came. */
@@ -369,69 +365,60 @@ static const char *page_for(int fd, uint16_t job, uint64_t cookie, unsigned page
 /* The cookie of one job shows that job alone; the aggregator's own shows all. */
 static void test_query_of_a_job(void **state)
 {
+	struct scene *scene = *state;
 	static const uint16_t jobs[] = { 5, 6 };
 	const struct secret secret = { { 1, 2, 3 } };
-	struct cluster cluster;
-	union packet answer;
-	int fd;
 
-	(void)state;
-	cluster_start(&cluster, 1, 0);
-	aggregator_set_secret(cluster.aggregator, &secret);
-	fd = attacker_open(&cluster);
+	aggregator_set_secret(scene->cluster.aggregator, &secret);
 	for (unsigned i = 0; i < countof(jobs); i++)
-		assert_int_equal(
-			join_as(fd, jobs[i], secret_cookie(&secret, jobs[i]), &answer, &wish),
-			WIRE_WAIT);
+		assert_int_equal(join_as(scene->fd, jobs[i], secret_cookie(&secret, jobs[i]),
+		                         &scene->answer, &wish),
+		                 WIRE_WAIT);
 	for (unsigned i = 0; i < countof(jobs); i++) {
 		uint64_t cookie = secret_cookie(&secret, jobs[i]);
 		char own[16];
 
 		snprintf(own, sizeof(own), "{\"job\":%u,", jobs[i]);
-		assert_non_null(strstr(page_for(fd, jobs[i], cookie, 1, &answer), own));
-		assert_string_equal(page_for(fd, jobs[i], cookie, 2, &answer), "{}");
-		assert_null(page_for(fd, jobs[!i], cookie, 1, &answer));
+		assert_non_null(
+			strstr(page_for(scene->fd, jobs[i], cookie, 1, &scene->answer), own));
+		assert_string_equal(page_for(scene->fd, jobs[i], cookie, 2, &scene->answer), "{}");
+		assert_null(page_for(scene->fd, jobs[!i], cookie, 1, &scene->answer));
 	}
 	for (unsigned i = 0; i < countof(jobs); i++)
 		assert_non_null(
-			strstr(page_for(fd, 0, CLUSTER_COOKIE, i + 1, &answer), "{\"job\":"));
-	assert_string_equal(page_for(fd, 0, CLUSTER_COOKIE, 3, &answer), "{}");
-	close(fd);
-	cluster_stop(&cluster);
+			strstr(page_for(scene->fd, 0, CLUSTER_COOKIE, i + 1, &scene->answer),
+		               "{\"job\":"));
+	assert_string_equal(page_for(scene->fd, 0, CLUSTER_COOKIE, 3, &scene->answer), "{}");
 }
 
 /* When a job has ended at its controller, its cookie lets nobody in. */
 static void test_ended_job(void **state)
 {
+	struct scene *scene = *state;
 	const struct secret secret = { { 1, 2, 3 } };
 	static struct job_roster roster = { .last = 6 };
-	struct cluster cluster;
-	union packet answer;
-	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
-	int fd;
 
-	(void)state;
 	bitmap_set(roster.live, 6);
-	cluster_start(&cluster, 1, 0);
-	aggregator_set_secret(cluster.aggregator, &secret);
-	aggregator_set_roster(cluster.aggregator, &roster);
-	fd = attacker_open(&cluster);
-	assert_int_equal(join_as(fd, 5, secret_cookie(&secret, 5), &answer, &wish), WIRE_REFUSED);
-	assert_non_null(strstr(welcome->text, "job 5 has ended"));
-	assert_int_equal(join_as(fd, 6, secret_cookie(&secret, 6), &answer, &wish), WIRE_WAIT);
-	close(fd);
-	cluster_stop(&cluster);
+	aggregator_set_secret(scene->cluster.aggregator, &secret);
+	aggregator_set_roster(scene->cluster.aggregator, &roster);
+	assert_int_equal(join_as(scene->fd, 5, secret_cookie(&secret, 5), &scene->answer, &wish),
+	                 WIRE_REFUSED);
+	assert_non_null(strstr(scene->welcome->text, "job 5 has ended"));
+	assert_int_equal(join_as(scene->fd, 6, secret_cookie(&secret, 6), &scene->answer, &wish),
+	                 WIRE_WAIT);
 }
+
+#define SCENE(test) cmocka_unit_test_setup_teardown(test, scene_begin, scene_end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forged_join),    cmocka_unit_test(test_forged_report),
-		cmocka_unit_test(test_many_joins),     cmocka_unit_test(test_many_jobs),
-		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
-		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
-		cmocka_unit_test(test_short_query),    cmocka_unit_test(test_query_of_a_job),
-		cmocka_unit_test(test_ended_job),
+		SCENE(test_forged_join),    cmocka_unit_test(test_forged_report),
+		SCENE(test_many_joins),     SCENE(test_many_jobs),
+		SCENE(test_low_ids),        cmocka_unit_test(test_large_wish),
+		SCENE(test_foreign_parent), SCENE(test_silent_parent),
+		SCENE(test_short_query),    SCENE(test_query_of_a_job),
+		SCENE(test_ended_job),
 	};
 
 	cluster_environment();

@@ -301,6 +301,36 @@ static void test_reduce_after_guess(void **state)
 	}
 }
 
+/*
+ * Workers whose classes differ guess wrong, and learn it from the first vector: in later ones data
+ * waits for the classes of all, and leaves once.
+ */
+static void test_guesses_are_learned(void **state)
+{
+	(void)state;
+	struct simnet_options options = {
+		.workers = 4, .cells = 8192, .payload = 1432, .latency_ns = MS, .seed = 3
+	};
+	struct simnet *sim = simnet_new(&options);
+	uint64_t first = 0, later = 0;
+
+	for (int i = 0; i < 4; i++) {
+		struct job job;
+
+		job_make(&job, sim, 4, 500000, true);
+		job_post(&job, sim, TRIB_F32, TRIB_SUM, WIRE_ALL, WIRE_ALL);
+		run(sim);
+		job_free(&job);
+		later = 0;
+		for (unsigned w = 0; w < 4; w++)
+			later += simnet_stream(sim, w)->stats.resent;
+		first = i ? first : later;
+	}
+	assert_true(first > 500); /* of 4 * 1397 */
+	assert_int_equal(later, first);
+	simnet_free(sim);
+}
+
 /* Without faults each fragment is sent once, and none is requested again. */
 static void test_no_waste(void **state)
 {
@@ -609,6 +639,7 @@ int main(void)
 		cmocka_unit_test(test_parts_same_bits),
 		cmocka_unit_test(test_reduce_after_guess),
 		cmocka_unit_test(test_huge_count),
+		cmocka_unit_test(test_guesses_are_learned),
 		cmocka_unit_test(test_no_waste),
 		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_losses_are_told),

@@ -352,6 +352,39 @@ static void test_exponents_lead(void **state)
 	exponents_lead(8944, 1000);
 }
 
+/* If data waits for classes, the first ones of a round leave before the round ahead of it ends. */
+static void test_exponents_of_next_round(void **state)
+{
+	enum { PAYLOAD = 1448, BLOCKS = 4000 };
+	size_t count = (size_t)BLOCKS * (PAYLOAD / 4);
+	float *in = calloc(count, sizeof(*in)), *out = malloc(count * sizeof(*out));
+	struct round_spec spec = sum_of(in, out, count, TRIB_F32);
+	struct round *rounds[2] = { round_new(&spec, 0, PAYLOAD), round_new(&spec, 0, PAYLOAD) };
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	struct wire_header *header = (void *)packet;
+	uint32_t before = 0, bytes;
+	struct stream stream;
+
+	(void)state;
+	assert_true(in && out && rounds[0] && rounds[1]);
+	stream_init(&stream, 0, 0, 1, 1 << 20, PAYLOAD);
+	stream.on_finished = finished;
+	stream.reliable = true;
+	stream.guesses_fail = true;
+	assert_true(stream_post(&stream, rounds[0], SECOND));
+	assert_true(stream_post(&stream, rounds[1], SECOND));
+	while ((bytes = stream_next(&stream, SECOND, packet)) && header->pos < rounds[1]->base) {
+		before = rounds[0]->next_data;
+		if (header->pos < rounds[0]->exponents) /* all ranks agree at once */
+			assert_true(stream_on_result(&stream, header, bytes - WIRE_HEADER, SECOND));
+	}
+	assert_int_equal(header->pos, rounds[1]->base);
+	assert_in_range(before, BLOCKS / 3, BLOCKS - 1000);
+	stream_clear(&stream);
+	free(in);
+	free(out);
+}
+
 /*
  * Data of short integers has many classes. Once data flows, their packets leave eight at a time,
  * and in between is data only.
@@ -462,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_report_ends_where_sent),
 		cmocka_unit_test(test_report_begins_at_gap),
 		cmocka_unit_test(test_exponents_lead),
+		cmocka_unit_test(test_exponents_of_next_round),
 		cmocka_unit_test(test_exponents_together),
 		cmocka_unit_test(test_delay_bounds_flight),
 	};

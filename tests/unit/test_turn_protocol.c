@@ -234,7 +234,7 @@ static bool lose(struct world *world, unsigned j)
 
 	if (!limits->deaths || share.lost || !(share.held || !share.known))
 		return false;
-	turns_tick(&share, TURNS_LEASE_NS + 1);
+	turns_tick(&share, TURNS_LEASE_NS + 1, TURNS_LEASE_NS);
 	if (!share.lost)
 		return false;
 	world->share[j] = share;
@@ -458,11 +458,11 @@ static void test_silent(void **state)
 	assert_int_equal(turns_holders(&turns), 1);
 	word.change = share.change;
 	assert_true(turns_hear(&share, 0, &word, 1));
-	turns_tick(&share, TURNS_ASK_NS + 1);
+	turns_tick(&share, TURNS_ASK_NS + 1, TURNS_LEASE_NS);
 	assert_int_equal(turns_holders(&turns), 0);
 	assert_false(turns_may_give(&turns, &share));
 	/* It is not lost, and its earlier messages do not count. */
-	turns_tick(&share, 10 * TURNS_LEASE_NS);
+	turns_tick(&share, 10 * TURNS_LEASE_NS, TURNS_LEASE_NS);
 	assert_false(share.lost);
 	word.serial = 2;
 	assert_true(turns_hear(&share, 0, &word, 10 * TURNS_LEASE_NS));

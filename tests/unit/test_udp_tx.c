@@ -8,6 +8,7 @@
 
 #include "path/udp.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,11 +104,80 @@ static void test_side_by_side(void **state)
 	}
 }
 
+#define HEAD 24u
+
+static uint8_t heads[MESSAGES][PACKETS * APART], bodies[MESSAGES][PACKETS * APART];
+
+/* All packets but the last one of a message have their bodies elsewhere. */
+static struct udp_tx *bodies_queue(bool gso)
+{
+	const uint32_t body = APART - HEAD;
+	struct udp_tx *tx = udp_tx_new(MESSAGES, gso);
+
+	assert_non_null(tx);
+	memset(heads, 0, sizeof(heads));
+	for (unsigned m = 0; m < MESSAGES; m++) {
+		for (unsigned k = 0; k < PACKETS; k++) {
+			bool whole = k + 1 == PACKETS;
+
+			memcpy(heads[m] + k * APART, memory[m] + k * APART, whole ? APART : HEAD);
+			memcpy(bodies[m] + k * body, memory[m] + k * APART + HEAD, body);
+		}
+		udp_tx_add_split(tx, heads[m], PACKETS * APART, APART, bodies[m], PACKETS - 1,
+		                 HEAD);
+	}
+	return tx;
+}
+
+static void test_bodies(void **state)
+{
+	(void)state;
+	for (int gso = 0; gso < 2; gso++) {
+		struct udp_tx *tx = bodies_queue(gso);
+		int from, to;
+
+		sockets_open(&from, &to);
+		assert_int_equal(udp_send(tx, from), 0);
+		packets_take(to, APART, APART, APART);
+		close(from);
+		close(to);
+		udp_tx_free(tx);
+	}
+}
+
+/* When the socket is full, what is queued does not need its bodies any more. A local socket is full
+ * after few packets. */
+static void test_full(void **state)
+{
+	struct udp_tx *tx = bodies_queue(false);
+	uint8_t packet[APART];
+	unsigned taken = 0;
+	int ends[2], sent;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(udp_send(tx, ends[0]), -EAGAIN);
+	memset(bodies, 0, sizeof(bodies));
+	do {
+		sent = udp_send(tx, ends[0]);
+		for (; recv(ends[1], packet, sizeof(packet), 0) == (ssize_t)APART; taken++)
+			assert_memory_equal(
+				packet, memory[taken / PACKETS] + taken % PACKETS * APART, APART);
+	} while (sent == -EAGAIN);
+	assert_int_equal(sent, 0);
+	assert_int_equal(taken, MESSAGES * PACKETS);
+	close(ends[0]);
+	close(ends[1]);
+	udp_tx_free(tx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_full),
 	};
 
 	fill();

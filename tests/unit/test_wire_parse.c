@@ -236,6 +236,7 @@ static void test_parse_header(void **state)
 static void test_parse_payload(void **state)
 {
 	static const uint32_t too_many[] = { WIRE_GROUP + 1, 1u << 31, UINT32_MAX };
+	static const uint16_t too_many_for_report[] = { WIRE_GROUP + 1, 1u << 15, UINT16_MAX };
 	static const struct {
 		uint8_t type;
 		size_t text, size, payload;
@@ -252,8 +253,8 @@ static void test_parse_payload(void **state)
 
 	(void)state;
 	make(WIRE_REPORT);
-	for (size_t i = 0; i < countof(too_many); i++) {
-		((struct wire_report *)(void *)payload)->bits = too_many[i];
+	for (size_t i = 0; i < countof(too_many_for_report); i++) {
+		((struct wire_report *)(void *)payload)->bits = too_many_for_report[i];
 		assert_int_equal(parse_sealed(sizeof(struct wire_report)), WIRE_FAULT_CONTENT);
 	}
 	((struct wire_report *)(void *)payload)->bits = WIRE_GROUP;

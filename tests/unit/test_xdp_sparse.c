@@ -99,7 +99,8 @@ static bool is_kernels(const union sparse_packet *packet, uint32_t bytes)
 		return false;
 	record = twin_cell(header->child);
 	if (sparse_find(record, wire_widen(header->pos, record->low)) != SPARSE_FRESH ||
-	    !sparse_is_current(twin(), header) || (header->from && !twin()->told) ||
+	    !sparse_is_current(twin(), header) || sparse_is_closed(twin()) ||
+	    (header->from && !twin()->told) ||
 	    !sparse_bank_is_sound(twin(), payload, bytes, true) ||
 	    !((const struct sparse_rows *)payload)->n)
 		return false;
@@ -159,7 +160,8 @@ static uint8_t server(void)
 static void lane_new(uint32_t children, uint32_t cells, uint32_t payload, uint32_t width,
                      uint64_t first, enum sparse_sums kind)
 {
-	uint32_t rows = sparse_rows_max(cells, payload, width, 1);
+	uint32_t layout = SPARSE_VALUES | (one_in(3) ? SPARSE_ONE_BANK : 0);
+	uint32_t rows = sparse_rows_max(cells, payload, width, layout);
 
 	way = &shapes[draw(SHAPES)];
 	rig_engine_lane(&rig, &engine_sparse, children, cells, payload, way);
@@ -167,7 +169,7 @@ static void lane_new(uint32_t children, uint32_t cells, uint32_t payload, uint32
 		sparse_state(engine_cell(&rig.engine_pool, i))->low = first;
 		twin_cell(i)->low = first;
 	}
-	sparse_set(&packet, server(), width, rows, 1);
+	sparse_set(&packet, server(), width, rows, layout);
 	((struct sparse_setup *)sparse_payload(&packet))->kind = kind;
 	give(&packet, sizeof(struct sparse_setup));
 	demand(twin()->setup.width == width);

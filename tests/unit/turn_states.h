@@ -53,7 +53,7 @@ static inline bool share_time_out(struct turns_share *share, unsigned ranks)
 		return false;
 	for (unsigned r = 0; r < ranks; r++)
 		share->rank[r].heard_at = TURNS_ASK_NS + 1;
-	turns_tick(share, TURNS_ASK_NS + 1);
+	turns_tick(share, TURNS_ASK_NS + 1, TURNS_LEASE_NS);
 	for (unsigned r = 0; r < ranks; r++)
 		share->rank[r].heard_at = 0;
 	return true;

@@ -285,12 +285,14 @@ static const struct option_row rows[] = {
 	{ "iterations", 0, OPTION_COUNT, &asked.iterations, "N",
 	  "timed allreduces in a run (default 10)", NULL },
 	{ "warmup", 0, OPTION_COUNT, &asked.warmup, "N",
-	  "allreduces before them, not timed (default 2)", NULL },
+	  "allreduces before them, not timed (default 2; of short vectors more)", NULL },
 	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
 	  "runs of every system, in turns (default 3)", NULL },
 	{ "against", 0, OPTION_TEXT, &asked.against, "LIST",
 	  "also measure trib-xdp, trib-tcp, trib-star (no ring), trib-ring (no aggregator), "
-	  "openmpi, mpich, gloo, ring, ps (a parameter server), tcp-agg (such servers as a tree); "
+	  "mpi-trib (Open MPI with the adapter), mpi-trib-ring (the same without an aggregator), "
+	  "nccl-collnet and nccl-ring (as NCCL calls our plugin), openmpi, mpich, gloo, ring, ps "
+	  "(a parameter server), tcp-agg (such servers as a tree); "
 	  "with several --trees also tributary@NAME, "
 	  "trib-tcp@NAME, tcp-agg@NAME",
 	  "gloo,ring" },

@@ -8,6 +8,7 @@
 #include "wire/packet.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define IP_UDP 28
@@ -41,11 +42,10 @@ static double payload_share(const struct bench_place *place, const struct bench_
  * every link, or half of that for a part of an allreduce.
  */
 static void others_load(struct nic_load *loads, const struct bench_place *place,
-                        const struct bench_options *options, const struct bench_system *system)
+                        const struct bench_options *options, bool is_server)
 {
 	double n = place->workers;
 	double around = (options->collective == BENCH_ALLREDUCE ? 2 : 1) * (n - 1) / n;
-	bool is_server = system->aggregates;
 
 	for (unsigned rank = 0; rank < place->workers; rank++)
 		loads[rank].in = loads[rank].out = is_server ? 1 : around;
@@ -57,6 +57,14 @@ static void others_load(struct nic_load *loads, const struct bench_place *place,
 	}
 }
 
+/* May vectors of the system go around a ring if that is faster than its aggregator? */
+static bool may_leave(const struct bench_options *options, const struct bench_system *system)
+{
+	return strcmp(system->name, "tributary") == 0 && strcmp(system->plane, "udp") == 0 &&
+	       !options->n_trees && !getenv("TRIB_WAY") && options->collective == BENCH_ALLREDUCE &&
+	       !options->to_one;
+}
+
 double bench_limit(const struct bench_place *place, const struct bench_options *options,
                    const struct bench_system *system, uint64_t bytes)
 {
@@ -66,15 +74,19 @@ double bench_limit(const struct bench_place *place, const struct bench_options *
 		                        .to_one = options->to_one,
 		                        .copies = strcmp(system->plane, "tcp") == 0 };
 	unsigned receivers = options->to_one ? 1 : place->workers;
-	struct nic_load loads[CLUSTER_HOSTS_MAX] = { 0 };
+	struct nic_load loads[CLUSTER_HOSTS_MAX] = { 0 }, around[CLUSTER_HOSTS_MAX] = { 0 };
 
 	if (cluster->n == 0)
 		return 0;
 	if (system->trees && system->aggregates)
 		layout_load(system->trees, cluster, &use, loads);
 	else
-		others_load(loads, place, options, system);
+		others_load(loads, place, options, system->aggregates);
 	rate = loads_rate(loads, cluster);
+	if (may_leave(options, system)) {
+		others_load(around, place, options, false);
+		rate = fmax(rate, loads_rate(around, cluster));
+	}
 	limit = rate > 0 ? bits / rate : 0;
 	/* The last worker's vector has to leave by its link and to arrive at all others. */
 	for (unsigned i = 0; i < place->workers; i++)

@@ -69,10 +69,12 @@ static void notes_print(const struct bench_report *report)
 	if (report->results[0].limit_s > 0)
 		printf("\nlimit: the least time that the links allow, headers included%s.\n",
 		       around  ? ": that of a ring; for trib-star that of its trees"
-		       : peers ? ": for tributary on every plane that of its trees, for a "
-		                 "parameter server that of its link, for the others that of a "
+		       : peers ? ": for tributary that of its trees (on udp, of a ring if that is "
+		                 "less), for a parameter server that of its link, for the others "
+		                 "that of a "
 		                 "ring"
-		               : ": for tributary that of its trees");
+		               : ": for tributary that of its trees (on udp, of a ring if that is "
+		                 "less)");
 	faults_print(report);
 	costs_print(report);
 	for (unsigned i = 0; i < report->n; i++) {

@@ -47,8 +47,9 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (!system || (strcmp(system->name, FIRST) == 0 && !at))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\" is not one of trib-xdp, trib-tcp, "
-		                   "trib-star, trib-ring, openmpi, openmpi-default, mpich, gloo, "
-		                   "ring, ps, tcp-agg",
+		                   "trib-star, trib-ring, mpi-trib, mpi-trib-ring, "
+		                   "nccl-collnet, nccl-ring, openmpi, "
+		                   "openmpi-default, mpich, gloo, ring, ps, tcp-agg",
 		                   (int)length, word);
 	while (at && trees < o->n_trees &&
 	       (strlen(o->trees[trees].label) != label ||
@@ -57,8 +58,8 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (at && (trees == o->n_trees || !bench_system_has_trees(system)))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\": behind the @ must be a name from --trees; "
-		                   "only tributary, trib-xdp, trib-tcp, trib-star and tcp-agg "
-		                   "take one",
+		                   "only tributary, trib-xdp, trib-tcp, trib-star, "
+		                   "nccl-collnet and tcp-agg take one",
 		                   (int)length, word);
 	if (o->to_one && !bench_system_is_ours(system))
 		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");

@@ -61,6 +61,7 @@ struct bench_options {
 	unsigned n_late;
 	struct bench_cores cores[CLUSTER_HOSTS_MAX];
 	unsigned n_cores; /* 0: hosts share all cores */
+	bool spread;      /* workers are bound to cores in turn, if no core stays without one */
 	bool copied; /* packets to aggregators are copied on every plane, as veth does for XDP */
 	bool nic;    /* servers receive packets in pages, as from a NIC's driver: net/relay.h */
 	const char *plane; /* plane of the first system; NULL: udp */
@@ -72,7 +73,7 @@ struct bench_options {
 	unsigned trials; /* of every variant, of which the shortest counts; 0: 1 */
 	bool hurry;      /* else every run waits until the machine is idle, for a second at most */
 	bool mean_of_ranks; /* an iteration's time is the mean over ranks, not the slowest rank's */
-	bool no_cpu_time;   /* the kernel does not count the time of XDP programs, which slows them
+	bool no_cpu_time;   /* nobody counts the time of XDP programs and workers, which slows them
 	                     */
 	const char *json, *plot;
 };
@@ -85,7 +86,8 @@ struct bench_place {
 	uint64_t slowest_bps; /* the slowest link of a worker; 0: links are not shaped */
 	uint64_t server_bps;  /* link of the server that all workers share; 0: not shaped, or a
 	                         switch */
-	cpu_set_t cores[CLUSTER_HOSTS_MAX]; /* cores of each host, with --cores */
+	cpu_set_t cores[CLUSTER_HOSTS_MAX]; /* cores of each host, with --cores or `spread` */
+	bool spread;                        /* `cores` has one for each worker; servers have all */
 };
 
 /* One algorithm of a system. */
@@ -113,6 +115,9 @@ struct bench_system {
 	bool aggregates_all;  /* all collectives do, also if a ring would be faster */
 	bool tuned;           /* tries all variants, and measures the best one at each size */
 	bool alone;           /* only rank 0 runs */
+	/* If this system is measured as well, its best variant is taken: rows then differ by the
+	 * system alone. Both have the same list. NULL: none. */
+	const char *tuned_as;
 	const struct bench_variant
 		*variants; /* the first is the default; a variant without a name ends the list */
 	/* The same for other collectives than allreduce; NULL: the system has no such one. */
@@ -126,6 +131,8 @@ struct bench_system {
 	 */
 	bool (*sample)(const struct bench_run *run, const char *line, unsigned *iteration,
 	               double *seconds);
+	/* The run has succeeded: what its lines told counts. NULL: nobody has to know. */
+	void (*succeeded)(const struct bench_run *run);
 	const struct tree_layout
 		*trees; /* the trees of this row; NULL: the system has no aggregators of ours */
 };

@@ -114,6 +114,8 @@ trib_status bench_places_open(const struct bench_options *options, const uint64_
 		places[i] = *bed;
 		places[i].made = false;
 		places[i].workers = (unsigned)hosts[i];
+		places[i].spread = options->spread && bed->cluster.n &&
+		                   cores_spread(places[i].workers, places[i].cores);
 		status = layout_read(&trees[i], "star", &bed->cluster, places[i].workers);
 	}
 	return status;

@@ -107,6 +107,29 @@ trib_status cores_share(const struct bench_cores *given, unsigned n, const struc
 	return TRIB_OK;
 }
 
+/* The k-th core of the set; after the last core, counting starts again at the first. */
+static unsigned core_pick(const cpu_set_t *set, unsigned k)
+{
+	unsigned core = 0;
+
+	for (k %= (unsigned)CPU_COUNT(set);; core++)
+		if (CPU_ISSET(core, set) && k-- == 0)
+			return core;
+}
+
+bool cores_spread(unsigned workers, cpu_set_t *out)
+{
+	cpu_set_t all;
+
+	if (sched_getaffinity(0, sizeof(all), &all) < 0 || workers < (unsigned)CPU_COUNT(&all))
+		return false;
+	for (unsigned i = 0; i < workers; i++) {
+		CPU_ZERO(&out[i]);
+		CPU_SET(core_pick(&all, i), &out[i]);
+	}
+	return true;
+}
+
 void cores_of_servers(const cpu_set_t *cores, const struct cluster *cluster, cpu_set_t *out)
 {
 	CPU_ZERO(out);
@@ -122,16 +145,6 @@ void cores_of_servers(const cpu_set_t *cores, const struct cluster *cluster, cpu
 }
 
 /* ---- receive work ---- */
-
-/* The k-th core of the set; after the last core, counting starts again at the first. */
-static unsigned core_pick(const cpu_set_t *set, unsigned k)
-{
-	unsigned core = 0;
-
-	for (k %= (unsigned)CPU_COUNT(set);; core++)
-		if (CPU_ISSET(core, set) && k-- == 0)
-			return core;
-}
 
 trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed)
 {

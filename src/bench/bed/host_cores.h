@@ -27,6 +27,12 @@ trib_status cores_share(const struct bench_cores *given, unsigned n, const struc
                         cpu_set_t *out);
 
 /*
+ * One core for each worker, in turn. The scheduler leaves ranks that wait by yielding where they
+ * are: all on one core, it may be, while another one idles. False: a core would have no worker.
+ */
+bool cores_spread(unsigned workers, cpu_set_t *out);
+
+/*
  * Assigns the receive work of each link to a core of its host; ports of a switch
  * take the switch's cores in turn. A bridge or a relay (`framed`) is no part of a
  * server: what servers send is forwarded on the workers' cores, on one core each if

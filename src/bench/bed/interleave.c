@@ -162,6 +162,33 @@ static void result_tune(const struct bench_options *options, struct bench_result
 	snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 }
 
+/* The result whose variant this one takes; NULL: none. */
+static const struct bench_result *model_of(const struct bench_result *result,
+                                           const struct bench_result *results, unsigned n)
+{
+	const char *name = result->system->tuned_as;
+
+	for (unsigned i = 0; i < n && name; i++)
+		if (strcmp(results[i].system->name, name) == 0 &&
+		    results[i].place == result->place && results[i].bytes == result->bytes)
+			return &results[i];
+	return NULL;
+}
+
+static void results_tune(const struct bench_options *options, struct bench_result *results,
+                         unsigned n, struct progress *progress)
+{
+	for (unsigned i = 0; i < n && !stopped; i++)
+		if (results[i].system->tuned && !model_of(&results[i], results, n))
+			result_tune(options, &results[i], progress);
+	for (unsigned i = 0; i < n; i++) {
+		const struct bench_result *model = model_of(&results[i], results, n);
+
+		if (model)
+			results[i].variant = model->variant;
+	}
+}
+
 /* ---- measuring all systems ---- */
 
 static void result_measure(const struct bench_options *options, struct bench_result *result)
@@ -195,7 +222,7 @@ static void result_measure(const struct bench_options *options, struct bench_res
 }
 
 static void result_prepare(const struct bench_options *options, struct bench_result *result,
-                           struct progress *progress)
+                           bool tunes, struct progress *progress)
 {
 	result->times = calloc(options->repeats * result->iterations, sizeof(double));
 	result->added = calloc(options->repeats, sizeof(double));
@@ -204,8 +231,7 @@ static void result_prepare(const struct bench_options *options, struct bench_res
 	for (unsigned r = 0; r < options->repeats; r++)
 		result->added[r] = NAN;
 	progress->all += (unsigned)options->repeats;
-	for (const struct bench_variant *v = result->system->variants;
-	     result->system->tuned && v->name; v++)
+	for (const struct bench_variant *v = result->system->variants; tunes && v->name; v++)
 		progress->all += trials(options);
 }
 
@@ -253,11 +279,10 @@ trib_status bench_interleave(const struct bench_options *options, struct bench_r
 	sigaction(SIGINT, &take, &was[0]);
 	sigaction(SIGTERM, &take, &was[1]);
 	for (unsigned i = 0; i < n; i++)
-		result_prepare(options, &results[i], &progress);
-	for (unsigned i = 0; i < n && !stopped; i++) {
-		if (results[i].system->tuned)
-			result_tune(options, &results[i], &progress);
-	}
+		result_prepare(options, &results[i],
+		               results[i].system->tuned && !model_of(&results[i], results, n),
+		               &progress);
+	results_tune(options, results, n, &progress);
 	for (unsigned r = 0; r < options->repeats; r++) {
 		for (unsigned i = 0; i < n && !stopped; i++, progress.done++) {
 			progress_show(&progress, results[i].system->name, results[i].bytes);

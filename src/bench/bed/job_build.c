@@ -159,6 +159,8 @@ void job_program_words(const struct bench_run *run, struct word_list *argv)
 	words_add(argv, "%s", o->type);
 	if (o->check)
 		words_add(argv, "--check");
+	if (o->no_cpu_time)
+		words_add(argv, "--no-cpu-time");
 	if (o->collective != BENCH_ALLREDUCE) {
 		words_add(argv, "--collective");
 		words_add(argv, "%s", bench_collective_name(o->collective));

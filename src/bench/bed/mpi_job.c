@@ -5,12 +5,10 @@
  */
 #include "bench/bed/mpi_job.h"
 
-#include "launch/local_daemon.h"
+#include "launch/mpi_launch.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 const struct bench_variant bench_openmpi_variants[] = {
 	{ .name = "default" },
@@ -74,51 +72,6 @@ const struct bench_variant bench_mpich_gather[] = {
 	{ 0 },
 };
 
-/*
- * Writes the script FOLDER/agent [-x] ADDRESS COMMAND..., which runs the command on that host.
- * Options are meant for ssh and are skipped.
- */
-static trib_status agent_write(const struct bench_run *run, const struct bench_job *job)
-{
-	const struct cluster *cluster = &run->place->cluster;
-	char path[96], self[2048];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/agent", job->folder);
-	out = fopen(path, "w");
-	if (!self_find(self, sizeof(self)) || !out)
-		return status_fail_errno("cannot write %s", path);
-	fprintf(out, "#!/bin/sh\n"
-	             "while case $1 in -*) ;; *) false ;; esac; do shift; done\n"
-	             "address=$1\nshift\ncase $address in\n");
-	for (unsigned i = 0; i < run->place->workers; i++)
-		fprintf(out, "%s) host=%s ;;\n", cluster->hosts[i].address, cluster->hosts[i].name);
-	/*
-	 * Each host gets a folder of its own: all hosts have this machine's name,
-	 * so Open MPI's daemons would otherwise share one folder, and about every
-	 * tenth run would never begin.
-	 */
-	fprintf(out,
-	        "*) echo \"no host has the address $address\" >&2; exit 1 ;;\nesac\n"
-	        "mkdir -p %s/$host\nexport TMPDIR=%s/$host\n"
-	        "exec '%s' net exec --name '%s' \"$host\" -- sh -c \"$*\"\n",
-	        job->folder, job->folder, self, cluster->name);
-	if (fchmod(fileno(out), 0700) < 0 || fclose(out) != 0)
-		return status_fail_errno("cannot write %s", path);
-	return TRIB_OK;
-}
-
-/* The subnet of all hosts of a cluster, such as 10.84.7.0/24. */
-static void subnet_text(const struct bench_run *run, char *out, size_t room)
-{
-	const char *address = run_address(run, 0), *dot = strrchr(address, '.');
-
-	if (run->place->cluster.n == 0)
-		snprintf(out, room, "127.0.0.0/8");
-	else
-		snprintf(out, room, "%.*s.0/24", (int)(dot - address), address);
-}
-
 static void hosts_text(const struct bench_run *run, char *out, size_t room)
 {
 	out[0] = '\0';
@@ -140,7 +93,9 @@ static trib_status mpirun_task(const struct bench_run *run, struct bench_job *jo
                                struct bench_task **task)
 {
 	if (job_folder(job) != TRIB_OK ||
-	    (run->place->cluster.n && agent_write(run, job) != TRIB_OK))
+	    (run->place->cluster.n &&
+	     mpi_agent_write(job->folder, &run->place->cluster, run->place->workers,
+	                     run->place->spread ? run->place->cores : NULL) != TRIB_OK))
 		return TRIB_ERR_SYSTEM;
 	job->has_strays = true;
 	*task = job_task(job, run, 0);
@@ -152,6 +107,14 @@ static trib_status mpirun_task(const struct bench_run *run, struct bench_job *jo
 
 trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 {
+	static const struct word_list nothing;
+
+	return openmpi_prepare_with(run, job, &nothing);
+}
+
+trib_status openmpi_prepare_with(const struct bench_run *run, struct bench_job *job,
+                                 const struct word_list *env)
+{
 	char subnet[64], hosts[CLUSTER_HOSTS_MAX * 48], agent[96];
 	struct bench_task *task;
 	struct word_list *argv;
@@ -159,7 +122,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 	if (mpirun_task(run, job, &task) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
 	argv = &task->argv;
-	subnet_text(run, subnet, sizeof(subnet));
+	mpi_subnet_text(&run->place->cluster, subnet, sizeof(subnet));
 	hosts_text(run, hosts, sizeof(hosts));
 	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
 	if (run->place->cluster.n) {
@@ -167,6 +130,12 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		mca_add(argv, "plm", "rsh");
 		mca_add(argv, "plm_rsh_agent", agent);
 		mca_add(argv, "plm_rsh_no_tree_spawn", "1");
+		/*
+		 * Daemons begin sessions of their own otherwise. The kernel shares cores between
+		 * sessions, and a rank that yields its core does so within its session alone
+		 * (sched_autogroup_enabled). Ranks of all other systems share a session.
+		 */
+		words_add(argv, "--leave-session-attached");
 		mca_add(argv, "oob_tcp_if_include", subnet);
 		words_add_option(argv, "--host", hosts);
 	}
@@ -187,6 +156,8 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		else
 			words_add(argv, "%s", *word);
 	}
+	for (unsigned i = 0; i < env->n; i++)
+		words_add_option(argv, "-x", env->items[i]);
 	words_add_count(argv, "-np", run->place->workers);
 	job_program_words(run, argv);
 	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT=1");

@@ -14,6 +14,9 @@ extern const struct bench_variant bench_openmpi_variants[], bench_openmpi_scatte
 	bench_openmpi_gather[], bench_mpich_variants[], bench_mpich_scatter[], bench_mpich_gather[];
 
 trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job);
+/* The same; every rank gets these variables, NAME=VALUE. */
+trib_status openmpi_prepare_with(const struct bench_run *run, struct bench_job *job,
+                                 const struct word_list *env);
 trib_status mpich_prepare(const struct bench_run *run, struct bench_job *job);
 
 #endif

@@ -40,6 +40,8 @@ static void job_free(struct bench_job *job)
 
 /* ---- running it ---- */
 
+#define TASKS_MAX (CLUSTER_HOSTS_MAX + LAYOUT_SITES_MAX)
+
 struct collector {
 	const struct bench_run *run;
 	struct bench_outcome *outcome;
@@ -47,8 +49,9 @@ struct collector {
 	size_t n_samples;
 	uint64_t networks[CLUSTER_HOSTS_MAX]; /* that ranks run in, each once */
 	unsigned n_networks;
-	char last[240]; /* the last line that is no sample, to explain a failure */
-	unsigned last_from;
+	char last[TASKS_MAX][240]; /* each task's last line on stderr, to explain a failure */
+	unsigned complainer;       /* the first task that wrote one */
+	bool complained;
 };
 
 #define OCCUPY_SLACK 0.02 /* tolerance of the share that other work gets */
@@ -129,13 +132,11 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		packets->fragments_again += again;
 	} else if (sscanf(line, "NETWORK %" SCNu64, &network) == 1) {
 		network_take(c, network);
-	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
-		/*
-		 * The first task that complains knows the cause; later ones complain about its
-		 * end.
-		 */
-		snprintf(c->last, sizeof(c->last), "%s", line);
-		c->last_from = task;
+	} else if (is_stderr && *line) {
+		snprintf(c->last[task], sizeof(c->last[task]), "%s", line);
+		if (!c->complained)
+			c->complainer = task;
+		c->complained = true;
 	}
 }
 
@@ -179,6 +180,17 @@ static void cores_count(const struct bench_run *run, struct bench_outcome *outco
 		         100 * others / all, 100 * run->options->busy);
 }
 
+/* Trees may have hosts of their own, so a host is found by its name. NULL: a server, which has all
+ * cores. mpirun is on the first host, and its agent binds the ranks of the others. */
+static const cpu_set_t *core_of_worker(const struct bench_place *place,
+                                       const struct cluster_host *host)
+{
+	for (unsigned i = 0; i < place->workers; i++)
+		if (strcmp(place->cluster.hosts[i].name, host->name) == 0)
+			return &place->cores[i];
+	return NULL;
+}
+
 /* An MPI launcher starts ranks on all workers, so it gets the cores of all. */
 static const cpu_set_t *task_cores(const struct bench_run *run, const struct bench_job *job,
                                    const struct cluster_host *host)
@@ -186,6 +198,8 @@ static const cpu_set_t *task_cores(const struct bench_run *run, const struct ben
 	const struct bench_place *place = run->place;
 	static cpu_set_t workers;
 
+	if (place->spread)
+		return core_of_worker(place, host);
 	if (!run->options->n_cores)
 		return NULL;
 	if (!job->has_strays)
@@ -196,10 +210,17 @@ static const cpu_set_t *task_cores(const struct bench_run *run, const struct ben
 	return &workers;
 }
 
+/* What the task that failed first says. If it is mute or none has failed, the first one that
+ * complained knows the cause; later ones complain about its end. */
+static const char *cause_of(const struct collector *c, int failed)
+{
+	return c->last[failed >= 0 && c->last[failed][0] ? (unsigned)failed : c->complainer];
+}
+
 static trib_status job_launch(const struct bench_run *run, struct bench_job *job,
                               struct collector *collector)
 {
-	struct launch_task tasks[CLUSTER_HOSTS_MAX + LAYOUT_SITES_MAX] = { 0 };
+	struct launch_task tasks[TASKS_MAX] = { 0 };
 	struct launch_options options = { .line = line_take,
 		                          .context = collector,
 		                          .ready = ready_take,
@@ -208,6 +229,7 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 		                          .ready_word = job->ready_word };
 	struct launch_report report;
 	struct bench_outcome *outcome = collector->outcome;
+	const char *cause;
 	char mark[64];
 	trib_status status;
 
@@ -226,12 +248,13 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 	cpu_occupy_end();
 	if (job->has_strays)
 		stray_processes_end(mark);
-	/* Also one that came when the tasks had ended, or were about to. */
+	/* A signal also counts if it came when the tasks had ended, or were about to end. */
 	outcome->stopped = report.signalled;
 	if (status == TRIB_OK)
 		return TRIB_OK;
+	cause = cause_of(collector, report.first_failed);
 	snprintf(outcome->why, sizeof(outcome->why), "%.150s%s%s", report.sentence,
-	         collector->last[0] ? ": " : "", collector->last);
+	         *cause ? ": " : "", cause);
 	return status;
 }
 
@@ -271,7 +294,7 @@ static trib_status networks_check(const struct collector *c)
 	const struct bench_run *run = c->run;
 	unsigned wanted = run->place->cluster.n ? run_ranks(run) : 1;
 
-	/* Programs that are no peers do not tell it. */
+	/* Programs that are no peers do not print their network. */
 	if (c->n_networks >= wanted || run->system->sample)
 		return TRIB_OK;
 	snprintf(c->outcome->why, sizeof(c->outcome->why),
@@ -331,6 +354,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		status = TRIB_OK;
 	if (status == TRIB_OK)
 		status = networks_check(&collector);
+	if (status == TRIB_OK && run->system->succeeded)
+		run->system->succeeded(run);
 	job_free(job);
 	free(job);
 	free(collector.samples);

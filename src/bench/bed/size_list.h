@@ -10,7 +10,7 @@
 
 /*
  * Copies the first word of a list, and returns what is behind its comma. A comma at the end of a
- * list is ignored. An empty word is an error of whoever reads the word.
+ * list is ignored. The caller has to refuse an empty word.
  */
 const char *list_word_next(const char *list, char *word, size_t room);
 

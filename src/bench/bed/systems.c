@@ -2,6 +2,8 @@
 /* The list of systems, and how those that are started rank by rank are built. */
 #include "bench/bed/mpi_job.h"
 #include "launch/local_daemon.h"
+#include "launch/mpi_launch.h"
+#include "launch/nccl_plugin.h"
 #include "launch/tree_rate.h"
 #include "wire/packet.h"
 
@@ -37,6 +39,9 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, const ch
 	words_add(env, "%s", where);
 	words_add(env, "TRIB_COOKIE=%016" PRIx64, cookie);
 	words_add(env, "TRIB_PLANE=%s", run->system->plane);
+	/* A user who asks for a plane or for trees wants to see those. */
+	if ((o->n_trees || strcmp(run->system->plane, "udp") != 0) && !getenv("TRIB_WAY"))
+		words_add(env, "TRIB_WAY=aggregator");
 	if (o->pool_bytes)
 		words_add(env, "TRIB_POOL=%" PRIu64, o->pool_bytes);
 	if (o->lanes)
@@ -85,17 +90,16 @@ static void ranks_add(const struct bench_run *run, uint64_t cookie, const char *
 	}
 }
 
-static trib_status tributary_prepare(const struct bench_run *run, struct bench_job *job)
+/* Adds the aggregators. `where` says how ranks find them. */
+static trib_status aggregators_add(const struct bench_run *run, uint64_t cookie, char *where,
+                                   size_t room, struct bench_job *job)
 {
 	static struct tree_layout trees; /* too large for a stack */
-	char daemon[4096], where[LAYOUT_TEXT + 32];
-	uint64_t cookie;
+	char daemon[4096];
 
 	trees = *run->system->trees;
-	if (sites_place(run, &trees, where, sizeof(where)) != TRIB_OK)
+	if (sites_place(run, &trees, where, room) != TRIB_OK)
 		return TRIB_ERR_ARGUMENT;
-	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
-		return status_fail_errno("cannot draw a random cookie");
 	daemon_find(daemon, sizeof(daemon));
 	for (unsigned i = 0; i < trees.n_sites; i++) {
 		const struct tree_site *site = &trees.sites[i];
@@ -111,8 +115,27 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 		words_add(&task->argv, "off");
 		tributary_env(run, cookie, where, &task->env);
 	}
-	ranks_add(run, cookie, where, job);
 	return TRIB_OK;
+}
+
+static trib_status cookie_draw(uint64_t *cookie)
+{
+	if (getrandom(cookie, sizeof(*cookie), 0) != (ssize_t)sizeof(*cookie))
+		return status_fail_errno("cannot draw a random cookie");
+	return TRIB_OK;
+}
+
+static trib_status tributary_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	char where[LAYOUT_TEXT + 32];
+	uint64_t cookie;
+	trib_status status = cookie_draw(&cookie);
+
+	if (status == TRIB_OK)
+		status = aggregators_add(run, cookie, where, sizeof(where), job);
+	if (status == TRIB_OK)
+		ranks_add(run, cookie, where, job);
+	return status;
 }
 
 /* No aggregator: ranks meet at the first one. */
@@ -120,11 +143,91 @@ static trib_status around_prepare(const struct bench_run *run, struct bench_job 
 {
 	char where[64];
 	uint64_t cookie;
+	trib_status status = cookie_draw(&cookie);
 
-	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
-		return status_fail_errno("cannot draw a random cookie");
 	snprintf(where, sizeof(where), "TRIB_RENDEZVOUS=%s:%u", run_address(run, 0), run->port);
-	ranks_add(run, cookie, where, job);
+	if (status == TRIB_OK)
+		ranks_add(run, cookie, where, job);
+	return status;
+}
+
+/* ---- Open MPI, its collectives by Tributary ---- */
+
+/* Every rank preloads the adapter. */
+static trib_status preloaded(const struct bench_run *run, struct word_list *env,
+                             struct bench_job *job)
+{
+	trib_status status;
+	char adapter[4096];
+
+	if (!mpi_adapter_find("openmpi", adapter, sizeof(adapter)))
+		status = status_fail(TRIB_ERR_CONFIG, "libtribmpi-openmpi.so was not built");
+	else
+		status = TRIB_OK;
+	words_add(env, "LD_PRELOAD=%s", adapter);
+	if (status == TRIB_OK)
+		status = openmpi_prepare_with(run, job, env);
+	words_free(env);
+	return status;
+}
+
+static trib_status adapter_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	char where[LAYOUT_TEXT + 32];
+	struct word_list env = { 0 };
+	uint64_t cookie;
+	trib_status status = cookie_draw(&cookie);
+
+	if (status == TRIB_OK)
+		status = aggregators_add(run, cookie, where, sizeof(where), job);
+	if (status != TRIB_OK)
+		return status;
+	tributary_env(run, cookie, where, &env);
+	words_add(&env, "TRIB_MPI=on"); /* an error if it cannot be used */
+	return preloaded(run, &env, job);
+}
+
+static trib_status adapter_around_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	struct word_list env = { 0 };
+
+	return preloaded(run, &env, job);
+}
+
+/* ---- NCCL's allreduces over our plugin ---- */
+
+/* Ranks meet at the first one, as those of NCCL do. */
+static void nccl_words(const struct bench_run *run, const char *algorithm, struct bench_job *job)
+{
+	char plugin[4096];
+
+	nccl_plugin_find(plugin, sizeof(plugin));
+	for (unsigned i = 0; i < job->n; i++) {
+		struct bench_task *task = &job->tasks[i];
+
+		if (task->service)
+			continue;
+		words_add_option(&task->argv, "--algorithm", algorithm);
+		words_add(&task->env, "NCCL_NET_PLUGIN=%s", plugin);
+		words_add(&task->env, "MASTER_ADDR=%s", run_address(run, 0));
+		words_add(&task->env, "MASTER_PORT=%u", run->port);
+	}
+}
+
+static trib_status nccl_tree_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	trib_status status = tributary_prepare(run, job);
+
+	if (status == TRIB_OK)
+		nccl_words(run, "collnet", job);
+	return status;
+}
+
+static trib_status nccl_ring_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	for (unsigned rank = 0; rank < run->place->workers; rank++)
+		job_program_words(run, &job_task(job, run, (int)rank)->argv);
+	nccl_words(run, "ring", job);
 	return TRIB_OK;
 }
 
@@ -267,6 +370,13 @@ static const struct bench_variant no_ring[] = {
 		.gather_variants = bench_##own##_gather, .prepare = own##_prepare             \
 	}
 
+#define ADAPTER(label, has_aggregator, how)                                   \
+	{                                                                     \
+		.name = (label), .plane = "udp", .program = "openmpi",        \
+		.launcher = "mpirun.openmpi", .aggregates = (has_aggregator), \
+		SAME(bench_plain_variants), .prepare = (how)                  \
+	}
+
 static const struct bench_system systems[] = {
 	OURS("tributary", "udp"),
 	OURS("trib-xdp", "xdp"),
@@ -283,6 +393,17 @@ static const struct bench_system systems[] = {
 	  .program = "trib_allreduce",
 	  SAME(bench_plain_variants),
 	  .prepare = around_prepare },
+	{ .name = "nccl-collnet",
+	  .plane = "udp",
+	  .program = "nccl",
+	  .aggregates = true,
+	  .variants = bench_plain_variants,
+	  .prepare = nccl_tree_prepare },
+	{ .name = "nccl-ring",
+	  .plane = "tcp",
+	  .program = "nccl",
+	  .variants = bench_plain_variants,
+	  .prepare = nccl_ring_prepare },
 	{ .name = "ring",
 	  .plane = "tcp",
 	  .program = "ring",
@@ -311,6 +432,8 @@ static const struct bench_system systems[] = {
 	MPI("openmpi", openmpi, true),
 	MPI("openmpi-default", openmpi, false),
 	MPI("mpich", mpich, true),
+	ADAPTER("mpi-trib", true, adapter_prepare),
+	ADAPTER("mpi-trib-ring", false, adapter_around_prepare),
 };
 
 #define SYSTEMS_N (sizeof(systems) / sizeof(*systems))
@@ -345,7 +468,8 @@ bool bench_system_is_ours(const struct bench_system *system)
 
 bool bench_system_has_trees(const struct bench_system *system)
 {
-	return system->prepare == tributary_prepare || system->prepare == tcp_agg_prepare;
+	return system->prepare == tributary_prepare || system->prepare == nccl_tree_prepare ||
+	       system->prepare == tcp_agg_prepare || system->prepare == adapter_prepare;
 }
 
 const struct bench_variant *bench_system_variants(const struct bench_system *system,

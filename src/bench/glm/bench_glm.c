@@ -48,6 +48,7 @@ static const char *options_settle(void)
 
 	if (dense)
 		asked.nonzeros = 0;
+	asked.bench.spread = o->threads == 1;
 	if (!o->n_hosts || !o->n_features || !o->n_batches)
 		return "--hosts, --features and --batch need at least one number";
 	if (bench->iterations < 1 || bench->repeats < 1 || o->threads < 1)
@@ -196,7 +197,9 @@ static const struct options options = {
 	"Trains linear models over a virtual cluster that it makes and removes (as root), or over\n"
 	"loopback, and shows the time of an epoch. Systems train the same data in turns: model\n"
 	"parallelism over an aggregator, data parallelism, and CPUSync, which is the same program\n"
-	"over Open MPI. All must have the same loss after each epoch.",
+	"over Open MPI. All must have the same loss after each epoch. If there are at least as "
+	"many\n"
+	"workers as cores, each worker of every system is bound to a core, the cores in turn.",
 	"trib bench glm --features 47236 --batch 16,64,256 --plot glm.svg\n"
 	"  trib bench glm --features 1000000 --dense --bits 4 --hosts 1,2,4,8 --systems model",
 	rows,

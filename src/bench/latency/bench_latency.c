@@ -63,7 +63,7 @@ static void systems_place(struct latency_report *report)
 	for (unsigned h = 0; h < report->options->n_hosts; h++)
 		for (unsigned k = 0; k < report->n_systems; k++) {
 			report->placed[h][k] = report->systems[k];
-			if (bench_system_is_ours(&report->systems[k]))
+			if (bench_system_has_trees(&report->systems[k]))
 				report->placed[h][k].trees = &report->trees[h];
 		}
 }
@@ -131,8 +131,9 @@ static const struct option_row rows[] = {
 	  "sizes of the vector in bytes (default 32: 8 x 32 bits)", "4,1K,64K" },
 	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
 	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense (the dense "
-	  "engine on xdp), auto and auto-udp (the library chooses, on xdp and on udp) (default "
-	  "xdp,udp,pisa,dense)",
+	  "engine on xdp), auto and auto-udp (the library chooses, on xdp and on udp), mpi-xdp, "
+	  "mpi-udp and mpi-none (an MPI program with the adapter, on these planes and without an "
+	  "aggregator) (default xdp,udp,pisa,dense)",
 	  "xdp,auto" },
 	{ "against", 0, OPTION_TEXT, &asked.bench.against, "LIST",
 	  "peers: openmpi, gloo, mpich, all (openmpi,gloo) or none (default all)", "openmpi" },

@@ -19,7 +19,7 @@
 #include "bench/report/json_report.h"
 
 #define LATENCY_HOSTS_MAX 8 /* numbers of hosts in one measurement */
-#define LATENCY_SYSTEMS_MAX 12
+#define LATENCY_SYSTEMS_MAX 14
 #define LATENCY_ROWS_MAX (LATENCY_HOSTS_MAX * BENCH_SIZES_MAX * LATENCY_SYSTEMS_MAX)
 
 struct latency_options {
@@ -50,9 +50,6 @@ bool latency_system_is_peer(const struct bench_system *system);
 /* Can the system make this call at all? A bare round trip is one packet. */
 bool latency_system_takes(const struct bench_system *system, const struct bench_place *place,
                           const struct bench_options *options, uint64_t bytes);
-
-/* The best peer's median over this one, with the same hosts and bytes; NaN: unknown. */
-double latency_gain(const struct latency_report *report, const struct bench_result *result);
 
 /* For the driver; `context` is a struct latency_report. */
 void latency_table_print(const void *context);

@@ -23,16 +23,6 @@ static const struct bench_variant automatic[] = {
 	{ .name = "auto", .words = { "TRIB_ENGINE=auto" } }, { 0 }
 };
 
-static const struct {
-	const char *name, *plane;
-	const struct bench_variant *engine;
-} ours[] = {
-	{ "xdp", "xdp", slot },    { "udp", "udp", slot },       { "pisa", "pisa", slot },
-	{ "dense", "xdp", dense }, { "auto", "xdp", automatic }, { "auto-udp", "udp", automatic },
-};
-
-#define OURS_N (sizeof(ours) / sizeof(*ours))
-
 /* ---- peers ---- */
 
 #define POSTED(algorithm) "--mca", "coll_libnbc_iallreduce_algorithm", algorithm
@@ -93,6 +83,27 @@ static const struct {
 #define PEERS_N (sizeof(peers) / sizeof(*peers))
 #define PEERS_ALL "openmpi,gloo"
 
+/* ---- Tributary's systems ---- */
+
+/* The last three are the peer openmpi with Tributary's adapter. Without an aggregator, Open MPI
+ * itself carries small vectors, with the variant that is best for it. */
+static const struct {
+	const char *name, *base, *plane;
+	const struct bench_variant *variants;
+} ours[] = {
+	{ "xdp", "tributary", "xdp", slot },
+	{ "udp", "tributary", "udp", slot },
+	{ "pisa", "tributary", "pisa", slot },
+	{ "dense", "tributary", "xdp", dense },
+	{ "auto", "tributary", "xdp", automatic },
+	{ "auto-udp", "tributary", "udp", automatic },
+	{ "mpi-xdp", "mpi-trib", "xdp", bench_plain_variants },
+	{ "mpi-udp", "mpi-trib", "udp", bench_plain_variants },
+	{ "mpi-none", "mpi-trib-ring", "tcp", openmpi_one },
+};
+
+#define OURS_N (sizeof(ours) / sizeof(*ours))
+
 /* ---- a bare round trip ---- */
 
 static trib_status veth_prepare(const struct bench_run *run, struct bench_job *job)
@@ -148,16 +159,27 @@ bool latency_system_takes(const struct bench_system *system, const struct bench_
 
 bool latency_system_is_peer(const struct bench_system *system)
 {
-	return !bench_system_is_ours(system) && !system->alone;
+	for (unsigned i = 0; i < PEERS_N; i++)
+		if (strcmp(peers[i].name, system->name) == 0)
+			return true;
+	return false;
+}
+
+/* Does Open MPI start it, with Tributary's adapter? */
+static bool is_adapter(const struct bench_system *system)
+{
+	return system->launcher && !latency_system_is_peer(system);
 }
 
 /* Why the system cannot run here; NULL: it can. */
-static const char *reason_find(const struct bench_system *system)
+static const char *reason_find(const struct bench_system *system, bool many)
 {
-	const char *why = bench_system_is_ours(system) ? plane_missing(system->plane) : NULL;
+	const char *why = bench_system_has_trees(system) ? plane_missing(system->plane) : NULL;
 
 	if (why)
 		return why;
+	if (many && is_adapter(system))
+		return "MPI itself carries calls that do not wait";
 	if (system->alone && geteuid() != 0)
 		return NEEDS_ROOT;
 	if (system->variants->spins && cpu_count() < 2)
@@ -167,7 +189,7 @@ static const char *reason_find(const struct bench_system *system)
 
 static trib_status system_add(struct latency_report *report, const struct bench_system *system)
 {
-	const char *why = reason_find(system);
+	const char *why = reason_find(system, report->options->bench.many > 1);
 
 	for (unsigned i = 0; i < report->n_systems; i++)
 		if (strcmp(report->systems[i].name, system->name) == 0)
@@ -183,18 +205,24 @@ static trib_status system_add(struct latency_report *report, const struct bench_
 
 static trib_status ours_take(struct latency_report *report, const char *word)
 {
-	struct bench_system system = *bench_system_find("tributary", strlen("tributary"));
-
 	for (unsigned i = 0; i < OURS_N; i++) {
+		struct bench_system system;
+
 		if (strcmp(ours[i].name, word) != 0)
 			continue;
+		system = *bench_system_find(ours[i].base, strlen(ours[i].base));
 		system.name = ours[i].name;
 		system.plane = ours[i].plane;
-		system.variants = ours[i].engine;
+		system.variants = ours[i].variants;
+		if (system.variants == openmpi_one) {
+			system.tuned = true;
+			system.tuned_as = "openmpi";
+		}
 		return system_add(report, &system);
 	}
 	return status_fail(TRIB_ERR_ARGUMENT,
-	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto, auto-udp",
+	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto, auto-udp, "
+	                   "mpi-xdp, mpi-udp, mpi-none",
 	                   word);
 }
 

@@ -14,7 +14,8 @@ static double median_of(const struct bench_result *result)
 	return result->stats.repeats ? result->stats.of_runs.median : NAN;
 }
 
-double latency_gain(const struct latency_report *report, const struct bench_result *result)
+/* The best peer's median over this one, with the same hosts and bytes; NaN: unknown. */
+static double find_gain(const struct latency_report *report, const struct bench_result *result)
 {
 	double best = NAN;
 
@@ -67,7 +68,7 @@ static void result_fill(const struct latency_report *report, const struct bench_
 	table_number(table, P99, known ? figures->p99 : NAN);
 	table_number(table, SPREAD, known ? r->stats.spread : NAN);
 	if (!r->system->alone)
-		table_number(table, GAIN, latency_gain(report, r));
+		table_number(table, GAIN, find_gain(report, r));
 	table_number(table, CALLS, r->iterations);
 	run_cells_fill(table, RUNS, &report->options->bench, r);
 }

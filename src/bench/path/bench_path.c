@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define MESSAGE_BYTES (1u << 20)
 #define TOKEN_BYTES 2u
 #define START_S 10.0 /* until the first bytes have come */
 
@@ -371,9 +370,9 @@ static trib_status measure(const struct path_options *o, const struct lists *lis
 }
 
 static struct path_options asked = {
-	.net = { .name = "pathbench",
-	         .workers = 4,
+	.net = { .workers = 4,
 	         .no_offload = true,
+	         .loses_all = true, /* other transports are over TCP */
 	         .fabric = { .leafs = 2, .spines = 4, .is_static = true, .core_bps = 200000000 } },
 	.paths = "1,2,3,4",
 	.transports = "ours,ecmp,mptcp",

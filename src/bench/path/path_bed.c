@@ -53,9 +53,13 @@ static trib_status choose_hosts(struct path_bed *bed)
 trib_status path_bed_open(struct path_bed *bed, const struct cluster_options *options,
                           const char *name)
 {
-	trib_status status =
-		name ? cluster_load(name, &bed->cluster) : cluster_up(options, &bed->cluster);
+	struct cluster_options own = *options;
+	char made[32];
+	trib_status status;
 
+	snprintf(made, sizeof(made), "path%d", (int)getpid());
+	own.name = made;
+	status = name ? cluster_load(name, &bed->cluster) : cluster_up(&own, &bed->cluster);
 	bed->made = !name && status == TRIB_OK;
 	if (status == TRIB_OK)
 		status = choose_hosts(bed);

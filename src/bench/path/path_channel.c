@@ -12,8 +12,8 @@
 
 #define KEY 0x70617468u
 #define TIMEOUT_NS (10 * NSEC_PER_SEC)
-#define IN_FLIGHT 64u               /* messages */
-#define IN_FLIGHT_BYTES (32u << 20) /* or so many bytes, if more than two messages have them */
+#define IN_FLIGHT 64u               /* messages at most */
+#define IN_FLIGHT_BYTES (32u << 20) /* bytes at most; two messages may have more */
 
 struct end {
 	struct path_job *job;
@@ -93,7 +93,7 @@ static struct channel_io_config config_of(struct end *end, uint32_t self)
 		.credit = end->places,
 		.timeout = TIMEOUT_NS,
 		.chunk = what->chunk,
-		.events = { end, place, deliver },
+		.events = { .user = end, .place = place, .deliver = deliver },
 	};
 }
 

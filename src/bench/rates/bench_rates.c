@@ -11,6 +11,56 @@ struct rates_options {
 	struct halve_options halve;
 	uint64_t workers, window_ms, repeats, runs;
 	const char *planes, *json, *plot;
+	bool untold;
+};
+
+static struct rates_options asked = {
+	.halve = { .link_bps = 400000000, .phase_s = 4, .bytes = 1 << 20 },
+	.workers = 4,
+	.window_ms = 50,
+	.repeats = 50,
+	.runs = 1,
+	.planes = "udp,xdp,tcp",
+};
+
+static const struct option_row rows[] = {
+	{ "hosts", 'n', OPTION_COUNT, &asked.workers, "N", "number of workers (default 4)", "8" },
+	{ "link", 0, OPTION_RATE, &asked.halve.link_bps, "RATE",
+	  "rate of every link (default 400mbit)", "1gbit" },
+	{ "slow", 0, OPTION_RATE, &asked.halve.slow_bps, "RATE",
+	  "rate of the aggregator's link while it is slow (default: half)", "100mbit" },
+	{ "seconds", 0, OPTION_SECONDS, &asked.halve.phase_s, "S",
+	  "duration of each phase: before, slow, restored (default 4)", "2" },
+	{ "window", 0, OPTION_COUNT, &asked.window_ms, "MS",
+	  "window in which sent bytes are counted (default 50)", "10" },
+	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
+	  "how often the agreement is timed (default 50; 0: not at all)", "200" },
+	{ "runs", 0, OPTION_COUNT, &asked.runs, "N",
+	  "how often the link becomes slow on each plane, planes in turn (default 1)", "8" },
+	{ "size", 0, OPTION_BYTES, &asked.halve.bytes, "BYTES", "size of a vector (default 1M)",
+	  "4M" },
+	{ "plane", 0, OPTION_TEXT, &asked.planes, "LIST",
+	  "udp, xdp, tcp (default: all three), or an empty list", "udp,tcp" },
+	{ "untold", 0, OPTION_FLAG, &asked.untold, NULL,
+	  "the aggregator does not know the rate of its link, so it gives no rates", NULL },
+	{ "offload", 0, OPTION_FLAG, &asked.halve.whole, NULL,
+	  "up to 64 KB cross links at once, instead of packet by packet", NULL },
+	{ "json", 0, OPTION_JSON_FILE, &asked.json, "FILE",
+	  "write the results to FILE as JSON (-: standard output)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw the rates over time to FILE as SVG",
+	  NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench rates [OPTION]...",
+	"Times how long workers and aggregators take to agree on rates. Then it does allreduces\n"
+	"without pause over a virtual cluster (root), and makes the aggregator's link slow for a\n"
+	"while: what workers send meanwhile, what is lost, and how soon rates settle. Every sum\n"
+	"is checked.",
+	"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg\n"
+	"  trib bench rates --repeats 0 --runs 8",
+	rows,
 };
 
 static const char *options_wrong(struct rates_options *o)
@@ -18,6 +68,7 @@ static const char *options_wrong(struct rates_options *o)
 	struct halve_options *h = &o->halve;
 
 	h->workers = (unsigned)o->workers;
+	h->told = !o->untold;
 	h->window_s = (double)o->window_ms / 1e3;
 	if (!h->slow_bps)
 		h->slow_bps = h->link_bps / 2;
@@ -102,81 +153,36 @@ static trib_status agree_all(const struct rates_options *o, struct rates_report 
 	return status;
 }
 
+/* Prints and writes what was measured, also if a part of it failed. */
+static trib_status show(const struct rates_options *o, const struct rates_report *report,
+                        trib_status status)
+{
+	if (!o->json || strcmp(o->json, "-") != 0)
+		rates_print(report);
+	if (o->json && status != TRIB_ERR_ARGUMENT && rates_json(report, o->json) != TRIB_OK)
+		status = TRIB_ERR_SYSTEM;
+	if (o->plot && status != TRIB_ERR_ARGUMENT && rates_plot(report, o->plot) != TRIB_OK)
+		status = TRIB_ERR_SYSTEM;
+	return status;
+}
+
 int bench_rates_run(int argc, char **argv)
 {
-	static struct rates_options o = {
-		.halve = { .link_bps = 400000000, .phase_s = 4, .bytes = 1 << 20, .told = true },
-		.workers = 4,
-		.window_ms = 50,
-		.repeats = 50,
-		.runs = 1,
-		.planes = "udp,xdp,tcp"
-	};
 	static struct rates_report report;
-	bool untold = false;
-	const struct option_row rows[] = {
-		{ "hosts", 'n', OPTION_COUNT, &o.workers, "N", "number of workers (default 4)",
-		  "8" },
-		{ "link", 0, OPTION_RATE, &o.halve.link_bps, "RATE",
-		  "rate of every link (default 400mbit)", "1gbit" },
-		{ "slow", 0, OPTION_RATE, &o.halve.slow_bps, "RATE",
-		  "rate of the aggregator's link while it is slow (default: half)", "100mbit" },
-		{ "seconds", 0, OPTION_SECONDS, &o.halve.phase_s, "S",
-		  "duration of each phase: before, slow, restored (default 4)", "2" },
-		{ "window", 0, OPTION_COUNT, &o.window_ms, "MS",
-		  "window in which sent bytes are counted (default 50)", "10" },
-		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
-		  "how often the agreement is timed (default 50; 0: not at all)", "200" },
-		{ "runs", 0, OPTION_COUNT, &o.runs, "N",
-		  "how often the link becomes slow on each plane, planes in turn (default 1)",
-		  "8" },
-		{ "size", 0, OPTION_BYTES, &o.halve.bytes, "BYTES", "size of a vector (default 1M)",
-		  "4M" },
-		{ "plane", 0, OPTION_TEXT, &o.planes, "LIST",
-		  "udp, xdp, tcp (default: all three), or an empty list", "udp,tcp" },
-		{ "untold", 0, OPTION_FLAG, &untold, NULL,
-		  "the aggregator does not know the rate of its link, so it gives no rates", NULL },
-		{ "offload", 0, OPTION_FLAG, &o.halve.whole, NULL,
-		  "up to 64 KB cross links at once, instead of packet by packet", NULL },
-		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
-		  "write the results to FILE as JSON (-: standard output)", NULL },
-		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE",
-		  "draw the rates over time to FILE as SVG", NULL },
-		{ 0 },
-	};
-	const struct options options = {
-		"trib bench rates [OPTION]...",
-		"Times how long workers and aggregators take to agree on rates. Then it does "
-		"allreduces\n"
-		"without pause over a virtual cluster (root), and makes the aggregator's link slow "
-		"for a\n"
-		"while: what workers send meanwhile, what is lost, and how soon rates settle. "
-		"Every sum\n"
-		"is checked.",
-		"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg\n"
-		"  trib bench rates --repeats 0 --runs 8",
-		rows,
-	};
-	int code;
 	const char *wrong;
 	trib_status status;
+	int code;
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	o.halve.told = !untold;
-	wrong = options_wrong(&o);
+	wrong = options_wrong(&asked);
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
-	report.halve = o.halve;
-	status = agree_all(&o, &report);
+	report.halve = asked.halve;
+	status = agree_all(&asked, &report);
 	if (status == TRIB_OK)
-		status = halve_all(&o, &report);
-	if (!o.json || strcmp(o.json, "-") != 0)
-		rates_print(&report);
-	if (o.json && status != TRIB_ERR_ARGUMENT && rates_json(&report, o.json) != TRIB_OK)
-		status = TRIB_ERR_SYSTEM;
-	if (o.plot && status != TRIB_ERR_ARGUMENT && rates_plot(&report, o.plot) != TRIB_OK)
-		status = TRIB_ERR_SYSTEM;
+		status = halve_all(&asked, &report);
+	status = show(&asked, &report, status);
 	if (status != TRIB_OK)
 		fprintf(stderr, "trib bench rates: %s\n", trib_last_error());
 	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;

@@ -201,9 +201,7 @@ static void case_add(struct push_report *report, unsigned loss, unsigned workers
 		                   .servers = bed->cluster.n ? &bed->cluster.hosts[bed->workers]
 		                                             : NULL,
 		                   .loss = o->losses[loss],
-		                   .curve = &report->curves[n],
-		                   .figures = &report->figures[n],
-		                   .link_bytes = &report->link_bytes[n] };
+		                   .told = &report->told[n] };
 	push_case_place(row, &report->trees[loss][workers]);
 	report->results[n] =
 		bench_result_of(&o->bench, &row->system, row->place, o->rows * (o->width * 4 + 8));

@@ -34,10 +34,18 @@ struct push_system {
 	const char *name, *plane;
 };
 
-/* The iterations of the last run. */
+/* The iterations of a run. */
 struct push_curve {
 	double seconds[PUSH_ITERATIONS_MAX], hot_share[PUSH_ITERATIONS_MAX];
 	unsigned n;
+};
+
+/* What the processes of runs have told. A run that failed does not count. */
+struct push_told {
+	unsigned runs;
+	struct push_figures figures; /* sums over these runs */
+	double link_bytes;           /* received by the servers' links, in the timed parts */
+	struct push_curve curve;     /* of the last one */
 };
 
 /* A row: a system, workers and a probability of loss. */
@@ -48,9 +56,7 @@ struct push_case {
 	const struct bench_place *place;
 	const struct cluster_host *servers; /* hosts of the shards; NULL: this machine */
 	double loss;
-	struct push_curve *curve;
-	struct push_figures *figures; /* of the last run */
-	double *link_bytes;           /* received by the servers' links, in the timed part */
+	struct push_told *told;
 };
 
 struct push_report {
@@ -61,9 +67,7 @@ struct push_report {
 	struct push_system systems[PUSH_SYSTEMS_MAX];
 	unsigned n_systems;
 	struct push_case cases[PUSH_CASES_MAX];
-	struct push_curve curves[PUSH_CASES_MAX];
-	struct push_figures figures[PUSH_CASES_MAX];
-	double link_bytes[PUSH_CASES_MAX];
+	struct push_told told[PUSH_CASES_MAX];
 	struct bench_result results[PUSH_CASES_MAX];
 	unsigned n;
 	char left_out[LEFT_OUT_MAX];
@@ -74,6 +78,8 @@ trib_status push_systems_choose(struct push_report *report);
 /* Fills row->system. `trees` are those of its workers. */
 void push_case_place(struct push_case *row, const struct tree_layout *trees);
 
+/* Updates of rows in an iteration, of all workers together; NaN: no run has succeeded. */
+double push_updates(const struct push_report *report, unsigned row);
 /* Updates of rows a second, of all workers together; NaN: no run has succeeded. */
 double push_rate(const struct push_report *report, unsigned row);
 /* The row's rate over that of the servers alone, with the same workers and loss; NaN: unknown. */

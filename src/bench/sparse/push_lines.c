@@ -20,9 +20,24 @@ static double number_after(const char *line, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
+void push_figures_add(struct push_figures *sum, const struct push_figures *one)
+{
+	sum->rows += one->rows;
+	sum->hot_rows += one->hot_rows;
+	sum->packets += one->packets;
+	sum->repeats += one->repeats;
+	sum->server_bytes += one->server_bytes;
+	sum->step_bytes = one->step_bytes;
+	sum->hot_set = one->hot_set;
+	sum->switch_packets += one->switch_packets;
+	sum->recirculations += one->recirculations;
+	sum->added_bytes += one->added_bytes;
+	sum->kernel_bytes += one->kernel_bytes;
+}
+
 bool push_figures_read(const char *line, struct push_figures *figures)
 {
-	struct push_figures one;
+	struct push_figures one = { 0 };
 
 	if (strncmp(line, "{\"tribd\":", 9) == 0) {
 		figures->recirculations += number_after(line, "\"switch_recirculations\":");
@@ -35,13 +50,7 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 	           &one.packets, &one.repeats, &one.server_bytes, &one.step_bytes,
 	           &one.hot_set) != 7)
 		return false;
-	figures->rows += one.rows;
-	figures->hot_rows += one.hot_rows;
-	figures->packets += one.packets;
-	figures->repeats += one.repeats;
-	figures->server_bytes += one.server_bytes;
-	figures->step_bytes = one.step_bytes;
-	figures->hot_set = one.hot_set;
+	push_figures_add(figures, &one);
 	return true;
 }
 

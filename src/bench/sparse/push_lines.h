@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sums over all workers of a run, without the warm-up. */
+/* Sums over all workers of a run, or of several runs, without the warm-up. */
 struct push_figures {
 	double rows, hot_rows, packets, repeats, server_bytes;
 	double step_bytes; /* of one worker */
@@ -22,6 +22,7 @@ struct push_figures {
 bool push_sample_read(const char *line, unsigned *iteration, double *seconds, double *hot_share);
 /* Adds a line of figures, of a worker or of an aggregator. False: it is another line. */
 bool push_figures_read(const char *line, struct push_figures *figures);
+void push_figures_add(struct push_figures *sum, const struct push_figures *one);
 
 /* "0,0.001": probabilities from 0 to below 1, none twice. */
 trib_status push_losses_parse(const char *text, double *out, unsigned most, unsigned *n);

@@ -20,8 +20,8 @@ static enum axis axis_choose(const struct push_options *o)
 
 static void curve_add(struct chart_line *line, const struct push_report *report, unsigned row)
 {
-	const struct push_curve *curve = &report->curves[row];
-	double updates = report->figures[row].rows / report->results[row].iterations, at = 0;
+	const struct push_curve *curve = &report->told[row].curve;
+	double updates = push_updates(report, row), at = 0;
 
 	for (unsigned i = 0; i < curve->n; i++) {
 		at += curve->seconds[i];

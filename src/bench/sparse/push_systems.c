@@ -7,6 +7,7 @@
 #include "launch/local_daemon.h"
 #include "wire/packet.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +23,9 @@ static const char *const names[] = {
 };
 
 /* ---- a run ---- */
+
+static struct push_told running; /* what the present run has told so far */
+static char gate[80];            /* its workers wait for this file */
 
 static const struct push_case *case_of(const struct bench_run *run)
 {
@@ -146,6 +150,7 @@ static void workers_add(const struct bench_run *run, struct bench_job *job, cons
 		words_add(&task->env, "%s", cookie);
 		if (row->of->way != PUSH_DENSE) {
 			words_add(&task->env, "TRIB_SPARSE_SERVERS=%s", servers);
+			words_add_option(&task->argv, "--gate", gate);
 			continue;
 		}
 		words_add(&task->env, "TRIB_AGGREGATOR=%s:%u", run->system->trees->sites[0].address,
@@ -166,9 +171,7 @@ static trib_status run_prepare(const struct bench_run *run, struct bench_job *jo
 	if (getrandom(&drawn, sizeof(drawn), 0) != (ssize_t)sizeof(drawn))
 		return status_fail_errno("cannot draw a random cookie");
 	snprintf(cookie, sizeof(cookie), "TRIB_COOKIE=%016" PRIx64, drawn);
-	*row->figures = (struct push_figures){ 0 };
-	*row->link_bytes = NAN;
-	row->curve->n = 0;
+	running = (struct push_told){ .link_bytes = NAN };
 	if (row->of->way != PUSH_SERVERS)
 		aggregator_add(run, job, cookie);
 	if (row->of->way != PUSH_DENSE) {
@@ -176,6 +179,7 @@ static trib_status run_prepare(const struct bench_run *run, struct bench_job *jo
 
 		if (status != TRIB_OK)
 			return status;
+		snprintf(gate, sizeof(gate), "%s/gate", job->folder);
 		for (unsigned i = 0; i < row->options->shards; i++)
 			shard_add(run, job, i, cookie);
 	}
@@ -198,20 +202,33 @@ static bool line_take(const struct bench_run *run, const char *line, unsigned *i
 	const struct push_case *row = case_of(run);
 	double share;
 
-	if (push_figures_read(line, row->figures))
+	if (push_figures_read(line, &running.figures))
 		return false;
-	if (strcmp(line, "BEGIN") == 0)
-		*row->link_bytes = -links_read(row);
+	if (strcmp(line, "BEGIN") == 0) {
+		running.link_bytes = -links_read(row);
+		if (row->of->way != PUSH_DENSE) /* no worker has pushed since */
+			close(open(gate, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
 	if (!push_sample_read(line, iteration, seconds, &share))
 		return false;
 	if (*iteration < PUSH_ITERATIONS_MAX) {
-		row->curve->seconds[*iteration] = *seconds;
-		row->curve->hot_share[*iteration] = share;
-		row->curve->n = *iteration + 1;
+		running.curve.seconds[*iteration] = *seconds;
+		running.curve.hot_share[*iteration] = share;
+		running.curve.n = *iteration + 1;
 	}
 	if (*iteration + 1 == run->iterations)
-		*row->link_bytes += links_read(row);
+		running.link_bytes += links_read(row);
 	return true;
+}
+
+static void run_keep(const struct bench_run *run)
+{
+	struct push_told *told = case_of(run)->told;
+
+	told->runs++;
+	push_figures_add(&told->figures, &running.figures);
+	told->link_bytes += running.link_bytes;
+	told->curve = running.curve;
 }
 
 void push_case_place(struct push_case *row, const struct tree_layout *trees)
@@ -224,6 +241,7 @@ void push_case_place(struct push_case *row, const struct tree_layout *trees)
 		                             .prepare = run_prepare,
 		                             .words = worker_words,
 		                             .sample = line_take,
+		                             .succeeded = run_keep,
 		                             .trees = trees };
 }
 
@@ -273,13 +291,16 @@ trib_status push_systems_choose(struct push_report *report)
 
 /* ---- comparing rows ---- */
 
+double push_updates(const struct push_report *report, unsigned row)
+{
+	const struct push_told *told = &report->told[row];
+
+	return told->runs ? told->figures.rows / told->runs / report->results[row].iterations : NAN;
+}
+
 double push_rate(const struct push_report *report, unsigned row)
 {
-	const struct bench_result *r = &report->results[row];
-
-	if (!r->stats.repeats)
-		return NAN;
-	return report->figures[row].rows / r->iterations / r->stats.of_runs.median;
+	return push_updates(report, row) / report->results[row].stats.of_runs.median;
 }
 
 double push_gain(const struct push_report *report, unsigned row)

@@ -84,7 +84,7 @@ static double part(double some, double all)
 /* What a system without servers or without hot rows does not have stays blank. */
 static void figures_fill(const struct push_report *report, unsigned i, struct table *table)
 {
-	const struct push_figures *f = &report->figures[i];
+	const struct push_figures *f = &report->told[i].figures;
 	enum push_way way = report->cases[i].of->way;
 	bool measured = report->results[i].stats.repeats > 0;
 
@@ -95,7 +95,7 @@ static void figures_fill(const struct push_report *report, unsigned i, struct ta
 	}
 	if (way != PUSH_DENSE)
 		table_number(table, LINK_BYTES,
-		             measured ? part(report->link_bytes[i], f->rows) : NAN);
+		             measured ? part(report->told[i].link_bytes, f->rows) : NAN);
 	if (f->kernel_bytes > 0)
 		table_number(table, KERNEL, part(f->kernel_bytes, f->added_bytes));
 	if (f->switch_packets > 0)
@@ -113,7 +113,7 @@ static void row_fill(const struct push_report *report, unsigned i, struct table 
 	table_number(table, LOSS, row->loss);
 	table_text(table, SYSTEM, row->of->name);
 	table_text(table, PLANE, row->of->plane);
-	table_number(table, BYTES, measured ? report->figures[i].step_bytes : NAN);
+	table_number(table, BYTES, measured ? report->told[i].figures.step_bytes : NAN);
 	table_number(table, RATE, push_rate(report, i));
 	table_number(table, SPREAD, measured ? r->stats.spread : NAN);
 	table_number(table, GAIN, push_gain(report, i));
@@ -217,14 +217,14 @@ static void settings_write(struct json_writer *json, const void *context)
 	json_put_text(json, "left_out", report->left_out);
 }
 
-/* The iterations of the last run of each row. */
+/* The iterations of the last run of each row that has succeeded. */
 static void curves_write(struct json_writer *json, const void *context)
 {
 	const struct push_report *report = context;
 
 	for (unsigned i = 0; i < report->n; i++) {
-		const struct push_curve *curve = &report->curves[i];
-		double updates = report->figures[i].rows / report->results[i].iterations;
+		const struct push_curve *curve = &report->told[i].curve;
+		double updates = push_updates(report, i);
 
 		for (unsigned k = 0; k < curve->n; k++) {
 			json_open_object(json, NULL);

@@ -10,10 +10,13 @@ int cli_check(int argc, char **argv)
 {
 	const char *aggregator = NULL;
 	struct check check = { 0 };
+	bool nccl = false;
 	const struct option_row rows[] = {
 		{ "aggregator", 0, OPTION_TEXT, &aggregator, "HOST:PORT",
 		  "also check the path to this aggregator (default: TRIB_AGGREGATOR)",
 		  "10.0.0.9:7700" },
+		{ "nccl", 0, OPTION_FLAG, &nccl, NULL,
+		  "also check the plugin for NCCL: does it load, and where would NCCL sum?", NULL },
 		{ "json", 0, OPTION_JSON, &check.json, "FILE", "print JSON, or write it to FILE",
 		  NULL },
 		{ 0 },
@@ -30,14 +33,20 @@ int cli_check(int argc, char **argv)
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
+	if (nccl && !check_nccl)
+		return options_fail(&options, "--nccl: this is a static program, which cannot "
+		                              "load the plugin");
 	if (!aggregator)
 		aggregator = setting_text(SETTING_AGGREGATOR, NULL);
 	if (check.json)
 		printf("{\"version\":\"" TRIB_VERSION "\",\"findings\":[");
 	check_machine(&check);
 	check_xdp(&check);
+	check_launcher(&check);
 	if (aggregator)
 		check_route(&check, aggregator);
+	if (nccl)
+		check_nccl(&check);
 	if (check.json)
 		printf("\n],\"ok\":%u,\"warn\":%u,\"fail\":%u}\n", check.counts[CHECK_OK],
 		       check.counts[CHECK_WARN], check.counts[CHECK_FAIL]);

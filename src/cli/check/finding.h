@@ -2,8 +2,9 @@
 /*
  * check: `trib check` tries what Tributary needs and says what to fix. check.c has
  * the list of checks. check_machine.c checks this machine, check_xdp.c whether the
- * kernel can sum, check_route.c the path to an aggregator. finding.c prints what
- * they find.
+ * kernel can sum, check_route.c the path to an aggregator, check_launcher.c what the
+ * launcher's environment says, check_nccl.c the plugin for
+ * NCCL. finding.c prints what they find.
  *
  * This room only looks: it must leave nothing changed on the machine.
  */
@@ -26,8 +27,12 @@ void check_tell(struct check *check, enum check_level level, const char *name, c
 void check_machine(struct check *check);
 /* Names in the environment that look like settings, and are none. */
 void check_names(struct check *check);
+/* Rank, size, and where ranks meet that have no aggregator. */
+void check_launcher(struct check *check);
 /* Is XDP possible, and on which interfaces? */
 void check_xdp(struct check *check);
+/* Would NCCL sum with the plugin? Programs without a dynamic linker cannot load it: NULL there. */
+extern void check_nccl(struct check *check) __attribute__((weak));
 /* `text` is "host:port". */
 void check_route(struct check *check, const char *text);
 

@@ -13,11 +13,8 @@
 #include "bench/store/bench_store.h"
 #include "cli/cmd/cmd.h"
 #include "options/command_table.h"
-#include "options/options.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct command benchmarks[] = {
 	{ "allreduce", bench_allreduce_run,
@@ -49,20 +46,15 @@ static const struct command benchmarks[] = {
 	{ 0 },
 };
 
+static const struct command_table table = {
+	.name = "trib bench",
+	.about = "Measurements. Most make virtual clusters of their own, as root, and remove them.",
+	.example = "trib bench allreduce --against gloo,ring --plot bench.svg",
+	.commands = benchmarks,
+};
+
 int cli_bench(int argc, char **argv)
 {
-	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-	const struct command *benchmark = argc > 1 ? command_find(benchmarks, argv[1]) : NULL;
-	FILE *out = help ? stdout : stderr;
-
-	if (benchmark) {
-		setenv("TRIB_COUNTERS", "on", 1); /* benchmarks read those of their aggregators */
-		return benchmark->run(argc - 1, argv + 1);
-	}
-	if (argc > 1 && !help)
-		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
-	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
-	commands_print(benchmarks, 12, out);
-	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
-	return help ? 0 : EXIT_USAGE;
+	setenv("TRIB_COUNTERS", "on", 1); /* benchmarks read those of their aggregators */
+	return command_table_run(&table, argc, argv);
 }

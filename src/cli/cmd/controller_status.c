@@ -12,8 +12,8 @@ static void print_controller(const json_t *status)
 {
 	const json_t *nodes = json_object_get(status, "nodes");
 
-	printf("  controller %s, up %.0f s: %.0f nodes live, %.0f loaded, %.0f drained, %.0f "
-	       "silent; %.0f jobs\n",
+	printf("  controller %s, up %.0f s; nodes: %.0f live, %.0f loaded, %.0f drained, %.0f "
+	       "silent; jobs: %.0f\n",
 	       remote_text(status, "address"), remote_number(status, "uptime_s"),
 	       remote_number(nodes, "live"), remote_number(nodes, "loaded"),
 	       remote_number(nodes, "drained"), remote_number(nodes, "silent"),

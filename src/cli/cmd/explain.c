@@ -96,6 +96,15 @@ static void tell_waits(const char *page)
 		printf(": they sleep where other programs compute on their cores.\n");
 }
 
+void explain_away(double times)
+{
+	if (times > 0)
+		printf("  Its large vectors go around a ring of its ranks, which is up to %.1f "
+		       "times as fast. A switch, or more aggregators, would be faster still; "
+		       "TRIB_WAY=aggregator forbids the ring.\n",
+		       times);
+}
+
 /* How rows of sparse training are summed, and why so. */
 static void tell_sums(const char *page)
 {
@@ -144,6 +153,9 @@ static void tell_job(const char *page, unsigned index)
 		printf("summed in user space%s%s.\n", *why ? ": " : "", why);
 	if (strcmp(engine, "sparse") != 0)
 		tell_waits(page);
+	if (!*engine || !strcmp(engine, "dense"))
+		if (strstr(page, "\"away\""))
+			explain_away(page_number(strstr(page, "\"away\""), "away"));
 	tell_sums(page);
 }
 

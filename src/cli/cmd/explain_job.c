@@ -17,7 +17,7 @@ static void tell_times(const char *what, double bps, double than)
 	if (bps <= 0)
 		return;
 	remote_rate(bps, rate, sizeof(rate));
-	printf("  %-28s %s", what, rate);
+	printf("  %-30s %s", what, rate);
 	if (than > 0)
 		printf(", %.0f %% of it", bps / than * 100);
 	putchar('\n');
@@ -33,7 +33,7 @@ static void tell_verdict(const json_t *verdict, bool past)
 	       aggregators, aggregators == 1 ? "" : "s", trees, trees == 1 ? "" : "s",
 	       remote_number(verdict, "depth"));
 	tell_times(past ? "the plan could carry" : "the plan can carry", rate, 0);
-	tell_times(past ? "no choice of trees could more" : "no choice of trees can more",
+	tell_times(past ? "no trees could carry more than" : "no trees can carry more than",
 	           remote_number(verdict, "bound_bps"), 0);
 	tell_times("the best single star", remote_number(verdict, "star_bps"), rate);
 	tell_times("a ring of the workers", remote_number(verdict, "ring_bps"), rate);
@@ -157,8 +157,10 @@ static void tell_communicator(const json_t *it, bool past)
 	} else if (!rings) {
 		printf("  An earlier version of the controller made it, and did not say why.\n");
 	}
-	if (!past)
+	if (!past) {
+		explain_away(remote_number(it, "away"));
 		explain_wire(it, stdout);
+	}
 	tell_ranks(it, past);
 	tell_history(json_object_get(it, "history"));
 }

@@ -2,6 +2,7 @@
 /* trib job: makes and ends the jobs of a controller. */
 #include "cli/cmd/cmd.h"
 #include "launch/host_lease_client.h"
+#include "options/command_table.h"
 #include "options/options.h"
 #include "query/remote.h"
 
@@ -25,34 +26,89 @@ static void print_settings(const struct client *client, const json_t *job)
 	       remote_text(job, "cookie"));
 }
 
-static int job_new(struct client *client, const json_t *wish, bool json)
-{
-	json_t *job;
+/* What trib job new is asked for. */
+static struct {
+	const char *controller, *name, *policy, *hostfile;
+	uint64_t size, min, hosts, per_host;
+	bool waits, json;
+} asked = { .name = "job", .policy = "fail", .min = 1, .per_host = 1 };
 
-	if (client_call(client, "POST", "/v1/jobs", wish, PATIENCE_S, &job) != TRIB_OK)
+static const struct option_row new_rows[] = {
+	{ "size", 'n', OPTION_COUNT, &asked.size, "N",
+	  "number of ranks (default: what the ranks say when they join)", "4" },
+	{ "name", 0, OPTION_TEXT, &asked.name, "NAME", "name of the job in lists (default: job)",
+	  "resnet" },
+	{ "policy", 'p', OPTION_TEXT, &asked.policy, "WHAT",
+	  "what happens when a rank is lost: fail (all ranks stop), shrink (the others go on), or "
+	  "wait (for another rank in its place) (default: fail)",
+	  "shrink" },
+	{ "min", 0, OPTION_COUNT, &asked.min, "N",
+	  "with shrink: fail below this number of ranks (default 1)", "2" },
+	{ "hosts", 0, OPTION_COUNT, &asked.hosts, "N",
+	  "lease N hosts that take jobs (tribd --rack); they are the job's until trib job end, or "
+	  "until all its ranks have joined and left",
+	  "4" },
+	{ "per-host", 0, OPTION_COUNT, &asked.per_host, "N",
+	  "with --hosts: ranks on each host (default 1); sets the size", "2" },
+	{ "wait", 0, OPTION_FLAG, &asked.waits, NULL,
+	  "with --hosts: wait until there are enough hosts, first come, first served (default: "
+	  "fail, and say how many are free)",
+	  NULL },
+	{ "hostfile", 0, OPTION_TEXT, &asked.hostfile, "FILE",
+	  "with --hosts: write the hosts' addresses there, a line for each rank, for mpirun",
+	  "hosts" },
+	REMOTE_ROW(&asked.controller),
+	{ "json", 'j', OPTION_JSON, &asked.json, "FILE", "print JSON, or write it to FILE", NULL },
+	{ 0 },
+};
+
+static const struct options new_options = {
+	"trib job new [OPTION]...",
+	"Makes a job at a controller and prints the settings of its workers as shell\n"
+	"commands; with --hosts also the hosts that it got, as TRIB_HOSTS.",
+	"eval \"$(trib job new --size 4)\" && mpirun -n 4 -x TRIB_AGGREGATOR -x TRIB_JOB -x "
+	"TRIB_COOKIE ./train\n"
+	"  eval \"$(trib job new --hosts 4 --wait --hostfile hosts)\" && mpirun --hostfile hosts "
+	"-n 4 -x TRIB_AGGREGATOR -x TRIB_JOB -x TRIB_COOKIE ./train; trib job end \"$TRIB_JOB\"",
+	new_rows,
+};
+
+static int job_new(void)
+{
+	json_t *wish, *job = NULL;
+	struct client *client;
+	int code = 0;
+
+	if (client_find(asked.controller, &client) != TRIB_OK)
 		return remote_fail("trib job new");
-	if (json)
+	wish = json_pack("{s:s, s:s, s:I, s:I}", "name", asked.name, "policy", asked.policy, "size",
+	                 (json_int_t)asked.size, "min", (json_int_t)asked.min);
+	if (client_call(client, "POST", "/v1/jobs", wish, PATIENCE_S, &job) != TRIB_OK)
+		code = remote_fail("trib job new");
+	else if (asked.json)
 		remote_dump(job);
 	else
 		print_settings(client, job);
 	json_decref(job);
-	return 0;
+	json_decref(wish);
+	client_free(client);
+	return code;
 }
 
 /* Writes a line for each rank, so that every launcher understands it. */
-static int write_hostfile(const struct host_lease *lease, uint64_t per_host, const char *path)
+static int write_hostfile(const struct host_lease *lease)
 {
-	FILE *file = fopen(path, "w");
+	FILE *file = fopen(asked.hostfile, "w");
 	bool good = file != NULL;
 
 	for (unsigned i = 0; good && i < lease_count(lease); i++)
-		for (uint64_t k = 0; k < per_host; k++)
+		for (uint64_t k = 0; k < asked.per_host; k++)
 			good = fprintf(file, "%s\n", lease_address(lease, i)) > 0;
 	if (file)
 		good = !fclose(file) && good;
 	if (good)
 		return 0;
-	fprintf(stderr, "trib job new: cannot write %s: %s\n", path, strerror(errno));
+	fprintf(stderr, "trib job new: cannot write %s: %s\n", asked.hostfile, strerror(errno));
 	return EXIT_FAILURE;
 }
 
@@ -60,18 +116,21 @@ static int write_hostfile(const struct host_lease *lease, uint64_t per_host, con
  * When the hosts are known, the job is handed over to its ranks. Before, this process ends it
  * on failure.
  */
-static int job_new_leased(const struct lease_request *wish, const char *hostfile, bool json)
+static int job_new_leased(void)
 {
+	const struct lease_request wish = { "trib job new", asked.controller, asked.name,
+		                            asked.policy,   asked.hosts,      asked.per_host,
+		                            asked.min,      asked.waits };
 	struct host_lease *lease;
 
-	if (lease_start(wish, &lease) != TRIB_OK)
+	if (lease_start(&wish, &lease) != TRIB_OK)
 		return remote_fail("trib job new");
-	if (hostfile && write_hostfile(lease, wish->per_host, hostfile)) {
+	if (asked.hostfile && write_hostfile(lease)) {
 		lease_end(lease);
 		return EXIT_FAILURE;
 	}
 	lease_hand_over(lease);
-	if (json) {
+	if (asked.json) {
 		lease_dump(lease);
 	} else {
 		printf("export TRIB_AGGREGATOR=%s TRIB_JOB=%" PRIu64 " TRIB_COOKIE=%016" PRIx64
@@ -85,86 +144,27 @@ static int job_new_leased(const struct lease_request *wish, const char *hostfile
 	return 0;
 }
 
-static int make_job(int argc, char **argv, bool *json)
+static int make_job(int argc, char **argv)
 {
-	const char *controller = NULL, *name = "job", *policy = "fail", *hostfile = NULL;
-	uint64_t size = 0, min = 1, hosts = 0, per_host = 1;
-	bool waits = false;
-	const struct option_row rows[] = {
-		{ "size", 'n', OPTION_COUNT, &size, "N",
-		  "number of ranks (default: what the ranks say when they join)", "4" },
-		{ "name", 0, OPTION_TEXT, &name, "NAME", "name of the job in lists (default: job)",
-		  "resnet" },
-		{ "policy", 'p', OPTION_TEXT, &policy, "WHAT",
-		  "what happens when a rank is lost: fail (all ranks stop), shrink (the others go "
-		  "on), or wait (for another rank in its place) (default: fail)",
-		  "shrink" },
-		{ "min", 0, OPTION_COUNT, &min, "N",
-		  "with shrink: fail below this number of ranks (default 1)", "2" },
-		{ "hosts", 0, OPTION_COUNT, &hosts, "N",
-		  "lease N hosts that take jobs (tribd --rack); they are the job's until trib job "
-		  "end, or until all its ranks have joined and left",
-		  "4" },
-		{ "per-host", 0, OPTION_COUNT, &per_host, "N",
-		  "with --hosts: ranks on each host (default 1); sets the size", "2" },
-		{ "wait", 0, OPTION_FLAG, &waits, NULL,
-		  "with --hosts: wait until there are enough hosts, first come, first served "
-		  "(default: fail, and say how many are free)",
-		  NULL },
-		{ "hostfile", 0, OPTION_TEXT, &hostfile, "FILE",
-		  "with --hosts: write the hosts' addresses there, a line for each rank, for "
-		  "mpirun",
-		  "hosts" },
-		REMOTE_ROW(&controller),
-		{ "json", 'j', OPTION_JSON, json, "FILE", "print JSON, or write it to FILE", NULL },
-		{ 0 },
-	};
-	const struct options options = {
-		"trib job new [OPTION]...",
-		"Makes a job at a controller and prints the settings of its workers as shell\n"
-		"commands; with --hosts also the hosts that it got, as TRIB_HOSTS.",
-		"eval \"$(trib job new --size 4)\" && mpirun -n 4 -x TRIB_AGGREGATOR -x TRIB_JOB "
-		"-x "
-		"TRIB_COOKIE ./train\n"
-		"  eval \"$(trib job new --hosts 4 --wait --hostfile hosts)\" && mpirun --hostfile "
-		"hosts -n 4 -x TRIB_AGGREGATOR -x TRIB_JOB -x TRIB_COOKIE ./train; trib job end "
-		"\"$TRIB_JOB\"",
-		rows,
-	};
-	struct client *client;
-	json_t *wish;
 	int code;
 
-	if (!options_parse_all(&options, argc, argv, &code))
+	if (!options_parse_all(&new_options, argc, argv, &code))
 		return code;
-	if (!hosts && (hostfile || waits || per_host != 1))
-		return options_fail(&options, "--per-host, --wait and --hostfile go with --hosts");
-	if (hosts && size && size != hosts * per_host)
-		return options_fail(&options,
+	if (!asked.hosts && (asked.hostfile || asked.waits || asked.per_host != 1))
+		return options_fail(&new_options,
+		                    "--per-host, --wait and --hostfile go with --hosts");
+	if (asked.hosts && asked.size && asked.size != asked.hosts * asked.per_host)
+		return options_fail(&new_options,
 		                    "--hosts times --per-host is the size: leave --size out");
-	if (hosts) {
-		const struct lease_request asked = { "trib job new", controller, name, policy,
-			                             hosts,          per_host,   min,  waits };
-
-		return job_new_leased(&asked, hostfile, *json);
-	}
-	if (client_find(controller, &client) != TRIB_OK)
-		return remote_fail("trib job new");
-	wish = json_pack("{s:s, s:s, s:I, s:I}", "name", name, "policy", policy, "size",
-	                 (json_int_t)size, "min", (json_int_t)min);
-	code = job_new(client, wish, *json);
-	json_decref(wish);
-	client_free(client);
-	return code;
+	return asked.hosts ? job_new_leased() : job_new();
 }
 
 /* If it fails, `eval "$(trib job new)"` has to fail too: the shell runs what is printed. */
 static int cli_job_new(int argc, char **argv)
 {
-	bool json = false;
-	int code = make_job(argc, argv, &json);
+	int code = make_job(argc, argv);
 
-	if (code && !json && !isatty(STDOUT_FILENO))
+	if (code && !asked.json && !isatty(STDOUT_FILENO))
 		puts("false");
 	return code;
 }
@@ -207,24 +207,22 @@ static int cli_job_end(int argc, char **argv)
 	return code;
 }
 
+static const struct command commands[] = {
+	{ "new", cli_job_new, "make a job, and print the settings of its workers" },
+	{ "end", cli_job_end, "end jobs" },
+	{ 0 },
+};
+
+static const struct command_table table = {
+	.name = "trib job",
+	.about = "Makes and ends the jobs of a controller.",
+	.example = "eval \"$(trib job new --size 4 --policy shrink)\"\n"
+		   "  eval \"$(trib job new --hosts 4 --wait --hostfile hosts)\"\n"
+		   "  trib job end \"$TRIB_JOB\"",
+	.commands = commands,
+};
+
 int cli_job(int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "";
-
-	if (!strcmp(what, "new"))
-		return cli_job_new(argc - 1, argv + 1);
-	if (!strcmp(what, "end"))
-		return cli_job_end(argc - 1, argv + 1);
-	if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
-		printf("Usage: trib job new|end [OPTION]...\n\n"
-		       "Makes and ends the jobs of a controller. `trib job new --help` and `trib "
-		       "job "
-		       "end --help` say more.\n\n"
-		       "Example:\n  eval \"$(trib job new --size 4 --policy shrink)\"\n"
-		       "  eval \"$(trib job new --hosts 4 --wait --hostfile hosts)\"\n"
-		       "  trib job end \"$TRIB_JOB\"\n");
-		return 0;
-	}
-	fprintf(stderr, "trib job: new or end?\nTry: trib job --help\n");
-	return EXIT_USAGE;
+	return command_table_run(&table, argc, argv);
 }

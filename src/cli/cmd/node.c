@@ -2,6 +2,7 @@
 /* trib node: takes a machine out of plans (drain), back in (resume), or off the list (forget). */
 #include "base/clock.h"
 #include "cli/cmd/cmd.h"
+#include "options/command_table.h"
 #include "options/options.h"
 #include "query/remote.h"
 
@@ -263,13 +264,12 @@ static int cli_node_drain(int argc, char **argv)
 	};
 	const struct options options = {
 		"trib node drain [OPTION]... NODE...",
-		"Takes nodes out of service: new plans do not use them, and running jobs migrate "
-		"to\n"
-		"other trees, with exact sums. Returns when no job uses the nodes. If the "
-		"controller does\n"
-		"not hear from a node, it cannot know that, and the command fails. A node stays "
-		"drained until\n"
-		"trib node resume, also if it restarts. NODE is a name or an address (trib nodes).",
+		"Takes nodes out of service: new plans do not use them, and running jobs migrate\n"
+		"to other trees, with exact sums. Returns when no job uses the nodes. If the\n"
+		"controller does not hear from a node, it cannot know whether jobs use it, and "
+		"the\n"
+		"command fails. A node stays drained until trib node resume, also if it restarts.\n"
+		"NODE is a name or an address (trib nodes).",
 		"trib node drain rack3-7 && ssh rack3-7 reboot",
 		rows,
 	};
@@ -308,24 +308,24 @@ static int cli_node_forget(int argc, char **argv)
 	return work_on_all(&options, argc, argv, &controller, &work);
 }
 
+static const struct command commands[] = {
+	{ "drain", cli_node_drain, "take nodes out of plans, while their jobs go on" },
+	{ "resume", cli_node_resume, "let plans use nodes again" },
+	{ "forget", cli_node_forget, "remove nodes that are gone from the list" },
+	{ 0 },
+};
+
+static const struct command_table table = {
+	.name = "trib node",
+	.about =
+		"Takes nodes of a controller out of plans and back in, and forgets nodes that are\n"
+		"gone.",
+	.example = "trib node drain rack3-7\n"
+		   "  trib node resume rack3-7",
+	.commands = commands,
+};
+
 int cli_node(int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "";
-
-	if (!strcmp(what, "drain"))
-		return cli_node_drain(argc - 1, argv + 1);
-	if (!strcmp(what, "resume"))
-		return cli_node_resume(argc - 1, argv + 1);
-	if (!strcmp(what, "forget"))
-		return cli_node_forget(argc - 1, argv + 1);
-	if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
-		printf("Usage: trib node drain|resume|forget [OPTION]... NODE...\n\n"
-		       "Takes nodes of a controller out of plans, and lets them back in; forgets "
-		       "those that are gone.\n`trib node drain --help`, `trib node resume --help` "
-		       "and `trib node forget --help` say more.\n\n"
-		       "Example:\n  trib node drain rack3-7\n  trib node resume rack3-7\n");
-		return 0;
-	}
-	fprintf(stderr, "trib node: drain, resume or forget?\nTry: trib node --help\n");
-	return EXIT_USAGE;
+	return command_table_run(&table, argc, argv);
 }

@@ -36,6 +36,10 @@ static const char *options_wrong(const struct run_options *o)
 	if (o->ring && (o->aggregator || o->trees || o->request.hosts || o->servers))
 		return "--ring needs no aggregator: leave --aggregator, --trees, --hosts and "
 		       "--servers out";
+	if (o->mpi && (o->request.hosts || o->servers || o->pin))
+		return "--mpi: mpirun places the ranks; leave --hosts, --servers and --pin out";
+	if (o->mpirun && !o->mpi)
+		return "--mpirun goes with --mpi";
 	if (o->lanes > WIRE_LANES_MAX)
 		return "--lanes is 16 at most";
 	if (o->servers > SHARDS_RUN_MAX)
@@ -80,6 +84,11 @@ static const struct option_row rows[] = {
 	  "'s3(s1(0-2),s2(3-5),6)'" },
 	{ "ring", 0, OPTION_FLAG, &given.ring, NULL,
 	  "start no aggregator: the workers sum around a ring", NULL },
+	{ "mpi", 0, OPTION_FLAG, &given.mpi, NULL,
+	  "the command is an MPI program: start it with mpirun, its collectives by Tributary",
+	  NULL },
+	{ "mpirun", 0, OPTION_TEXT, &given.mpirun, "PROGRAM",
+	  "with --mpi: the launcher, of Open MPI or MPICH (default: mpirun)", "mpiexec.mpich" },
 	{ "plane", 0, OPTION_TEXT, &given.plane_name, "PLANE",
 	  "where sums are made: udp, xdp (in the kernel), tcp, for comparison, or pisa (small "
 	  "vectors on a model of a switch) (default: TRIB_PLANE, udp)",
@@ -97,6 +106,10 @@ static const struct option_row rows[] = {
 	  "with --servers: keep their rows in DIR/0, DIR/1 ..., for the next job (default: a "
 	  "temporary folder)",
 	  "/var/lib/tributary/words" },
+	{ "nccl", 0, OPTION_FLAG, &given.nccl, NULL,
+	  "the workers call NCCL: let it use libnccl-net-tributary.so, and tell torch.distributed "
+	  "its ranks (NCCL_NET_PLUGIN, NCCL_COLLNET_ENABLE, NCCL_ALGO, RANK, ...)",
+	  NULL },
 	{ "pin", 0, OPTION_FLAG, &given.pin, NULL, "give each process a core, in turn", NULL },
 	{ 0 },
 };
@@ -107,7 +120,8 @@ static const struct options options = {
 	"after the name of its process. If a process fails, all others are ended, and trib run\n"
 	"exits with the exit code of that process.",
 	"trib run -n 4 --net trib -- ./train --epochs 3\n"
-	"  trib run --hosts 4 --wait --net trib -- ./train --epochs 3",
+	"  trib run --hosts 4 --wait --net trib -- ./train --epochs 3\n"
+	"  trib run -n 2 --nccl -- python3 train.py",
 	rows,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
+#include "options/command_table.h"
 #include "options/json.h"
 #include "options/options.h"
 
@@ -78,7 +79,7 @@ static int any_wrong(void)
 	return 0;
 }
 
-int cli_show(int argc, char **argv)
+static int show_config(int argc, char **argv)
 {
 	bool json = false;
 	const struct option_row rows[] = {
@@ -93,19 +94,33 @@ int cli_show(int argc, char **argv)
 		"TRIB_POOL=1G trib show config",
 		rows,
 	};
-	bool is_config = argc > 1 && strcmp(argv[1], "config") == 0;
-	int code, first;
+	int code, first = options_parse(&options, argc, argv, &code);
 
-	if (argc > 1 && strcmp(argv[1], "paths") == 0)
-		return cli_show_paths(argc - 1, argv + 1);
-	first = options_parse(&options, argc - is_config, argv + is_config, &code);
 	if (first < 0)
 		return code;
-	if (!is_config || first < argc - 1)
-		return options_fail(&options, "only \"config\" and \"paths\" can be shown");
+	if (first < argc)
+		return options_fail(&options, "\"%s\" is not an option", argv[first]);
 	if (json)
 		config_print_json();
 	else
 		config_print();
 	return any_wrong();
+}
+
+static const struct command commands[] = {
+	{ "config", show_config, "each setting, and where its value comes from" },
+	{ "paths", cli_show_paths, "the paths through the network to a host" },
+	{ 0 },
+};
+
+static const struct command_table table = {
+	.name = "trib show",
+	.about = "Shows settings and paths.",
+	.example = "TRIB_POOL=1G trib show config",
+	.commands = commands,
+};
+
+int cli_show(int argc, char **argv)
+{
+	return command_table_run(&table, argc, argv);
 }

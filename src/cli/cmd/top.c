@@ -14,6 +14,39 @@
 #include <string.h>
 #include <unistd.h>
 
+static struct {
+	const char *aggregator, *controller;
+	bool once, json, paths;
+	double every;
+} asked = { .every = 1 };
+
+static const struct option_row rows[] = {
+	{ "aggregator", 'a', OPTION_TEXT, &asked.aggregator, "HOST:PORT",
+	  "the aggregator to watch (default: TRIB_AGGREGATOR)", "10.0.0.1:7700" },
+	{ "controller", 'c', OPTION_TEXT, &asked.controller, "CONTROLLER",
+	  "watch all aggregators of this controller (default without an aggregator: "
+	  "TRIB_CONTROLLER)",
+	  "10.0.0.1:7600#sha256//..." },
+	{ "paths", 0, OPTION_FLAG, &asked.paths, NULL,
+	  "watch the paths that processes of this host use", NULL },
+	{ "every", 'e', OPTION_SECONDS, &asked.every, "S", "seconds between updates (default 1)",
+	  "5" },
+	{ "once", '1', OPTION_FLAG, &asked.once, NULL, "print once, then end", NULL },
+	{ "json", 'j', OPTION_JSON, &asked.json, "FILE", "print once as JSON, one page per line",
+	  NULL },
+	{ 0 }
+};
+
+static const struct options usage = {
+	.usage = "trib top [OPTION]...",
+	.about = "Shows what an aggregator does: bits added, packets, CPU. For every rank: how\n"
+		 "far it is, how often the others waited for it (LATE), and what its link lost.\n"
+		 "For a controller: the same for all of its aggregators, the latest rank of each\n"
+		 "communicator first. With --paths: the paths of ranks on this host.",
+	.example = "TRIB_COOKIE=$(cat cookie) trib top --aggregator 10.0.0.1:7700",
+	.rows = rows,
+};
+
 static void show_totals(const char *page, const char *before, double seconds)
 {
 	double rate = (page_number(page, "payload_bytes") - page_number(before, "payload_bytes")) *
@@ -24,8 +57,7 @@ static void show_totals(const char *page, const char *before, double seconds)
 
 	page_text(page, "plane", plane, sizeof(plane));
 	printf("plane %s   up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats "
-	       "%.0f   "
-	       "corrupted %.0f   wrong cookie %.0f\n",
+	       "%.0f   corrupted %.0f   wrong cookie %.0f\n",
 	       plane, page_number(page, "uptime_s"), rate / 1e9, packets, cpu,
 	       page_number(page, "repeats"), page_number(page, "checksum"),
 	       page_number(page, "cookie"));
@@ -58,8 +90,7 @@ static void show_comm(const char *page)
 	if (page_number(page, "first") ==
 	    0) { /* otherwise the page continues the ranks of the page before */
 		printf("\njob %.0f, communicator %.0f: %s, %.0f ranks, %.0f lanes, pool %.1f MB, "
-		       "%.0f "
-		       "hear multicast\n",
+		       "%.0f hear multicast\n",
 		       page_number(page, "job"), page_number(page, "comm"), state,
 		       page_number(page, "size"), page_number(page, "lanes"),
 		       page_number(page, "lanes") * page_number(page, "cells") *
@@ -95,12 +126,12 @@ static int fail(void)
 }
 
 /* Prints the pages unchanged, one a line. */
-static int print_json(const char *aggregator)
+static int print_json(void)
 {
 	char page[QUERY_PAGE];
 
 	for (unsigned i = 0; i < QUERY_PAGES_MAX; i++) {
-		if (query_page(aggregator, i, 3, page, sizeof(page)) != TRIB_OK)
+		if (query_page(asked.aggregator, i, 3, page, sizeof(page)) != TRIB_OK)
 			return fail();
 		if (!strcmp(page, "{}"))
 			break;
@@ -109,84 +140,73 @@ static int print_json(const char *aggregator)
 	return EXIT_SUCCESS;
 }
 
-int cli_top(int argc, char **argv)
+/* Prints one update. `before` is the totals' page of the update before; "{}": there was none. */
+static trib_status show_update(char *before, uint64_t *then)
 {
-	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL);
-	const char *controller = NULL;
-	bool once = false, json = false, paths = false;
-	double every = 1;
-	int code;
-	const struct option_row rows[] = {
-		{ "aggregator", 'a', OPTION_TEXT, &aggregator, "HOST:PORT",
-		  "the aggregator to watch (default: TRIB_AGGREGATOR)", "10.0.0.1:7700" },
-		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
-		  "watch all aggregators of this controller (default without an aggregator: "
-		  "TRIB_CONTROLLER)",
-		  "10.0.0.1:7600#sha256//..." },
-		{ "paths", 0, OPTION_FLAG, &paths, NULL,
-		  "watch the paths that processes of this host use", NULL },
-		{ "every", 'e', OPTION_SECONDS, &every, "S", "seconds between updates (default 1)",
-		  "5" },
-		{ "once", '1', OPTION_FLAG, &once, NULL, "print once, then end", NULL },
-		{ "json", 'j', OPTION_JSON, &json, "FILE", "print once as JSON, one page per line",
-		  NULL },
-		{ 0 }
-	};
-	const struct options usage = {
-		.usage = "trib top [OPTION]...",
-		.about = "Shows what an aggregator does: bits added, packets, CPU, and for every "
-			 "rank how far it\n"
-			 "is, how often the others waited for it (LATE), and what its link lost. "
-			 "For a controller:\n"
-			 "the same for all of its aggregators, the latest rank of each "
-			 "communicator first. With --paths: the paths of ranks on this host.",
-		.example = "TRIB_COOKIE=$(cat cookie) trib top --aggregator 10.0.0.1:7700",
-		.rows = rows,
-	};
-	char before[QUERY_PAGE] = "{}", page[QUERY_PAGE];
+	char page[QUERY_PAGE];
+	double seconds;
+	uint64_t now;
+	trib_status status = query_page(asked.aggregator, 0, 3, page, sizeof(page));
+
+	if (status != TRIB_OK)
+		return status;
+	now = clock_now();
+	seconds =
+		!strcmp(before, "{}") ? page_number(page, "uptime_s") : (double)(now - *then) / 1e9;
+	if (isatty(STDOUT_FILENO) && !asked.once)
+		printf("\033[H\033[J");
+	show_totals(page, before, seconds > 0 ? seconds : 1);
+	*then = now;
+	memcpy(before, page, sizeof(page));
+	for (unsigned i = 1; i < QUERY_PAGES_MAX; i++) {
+		status = query_page(asked.aggregator, i, 3, page, sizeof(page));
+		if (status != TRIB_OK || !strcmp(page, "{}"))
+			break;
+		show_comm(page);
+	}
+	fflush(stdout);
+	return status;
+}
+
+static int watch(void)
+{
+	char before[QUERY_PAGE] = "{}";
 	uint64_t then = clock_now();
 
+	for (;;) {
+		if (show_update(before, &then) != TRIB_OK)
+			return fail();
+		if (asked.once)
+			return EXIT_SUCCESS;
+		usleep((useconds_t)(asked.every * 1e6));
+	}
+}
+
+static int watch_controller(const char *controller)
+{
+	if (!top_controller)
+		return cmd_left_out("top --controller");
+	return top_controller(controller, asked.every, asked.once, asked.json);
+}
+
+int cli_top(int argc, char **argv)
+{
+	char page[QUERY_PAGE];
+	int code;
+
+	asked.aggregator = setting_text(SETTING_AGGREGATOR, NULL);
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
-	if (paths)
-		return top_paths(every, once, json);
-	if (controller || (!aggregator && top_has_controller && top_has_controller()))
-		return top_controller ? top_controller(controller, every, once, json)
-		                      : cmd_left_out("top --controller");
-	if (!aggregator)
+	if (asked.paths)
+		return top_paths(asked.every, asked.once, asked.json);
+	if (asked.controller || (!asked.aggregator && top_has_controller && top_has_controller()))
+		return watch_controller(asked.controller);
+	if (!asked.aggregator)
 		return options_fail(&usage, "no aggregator: give --aggregator, or set "
 		                            "TRIB_AGGREGATOR; or TRIB_CONTROLLER");
-	if (query_page(aggregator, 0, 3, page, sizeof(page)) != TRIB_OK)
+	if (query_page(asked.aggregator, 0, 3, page, sizeof(page)) != TRIB_OK)
 		return fail();
 	if (page_is_controllers(page)) /* trib job new sets TRIB_AGGREGATOR to the controller */
-		return top_controller ? top_controller(NULL, every, once, json)
-		                      : cmd_left_out("top --controller");
-	if (json)
-		return print_json(aggregator);
-	for (;;) {
-		uint64_t now;
-		double seconds;
-
-		if (query_page(aggregator, 0, 3, page, sizeof(page)) != TRIB_OK)
-			return fail();
-		now = clock_now();
-		seconds = !strcmp(before, "{}") ? page_number(page, "uptime_s")
-		                                : (double)(now - then) / 1e9;
-		if (isatty(STDOUT_FILENO) && !once)
-			printf("\033[H\033[J");
-		show_totals(page, before, seconds > 0 ? seconds : 1);
-		then = now;
-		memcpy(before, page, sizeof(before));
-		for (unsigned i = 1; i < QUERY_PAGES_MAX; i++) {
-			if (query_page(aggregator, i, 3, page, sizeof(page)) != TRIB_OK)
-				return fail();
-			if (!strcmp(page, "{}"))
-				break;
-			show_comm(page);
-		}
-		fflush(stdout);
-		if (once)
-			return EXIT_SUCCESS;
-		usleep((useconds_t)(every * 1e6));
-	}
+		return watch_controller(NULL);
+	return asked.json ? print_json() : watch();
 }

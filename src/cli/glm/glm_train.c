@@ -112,7 +112,7 @@ static const struct options options = {
 	"Trains a linear model on FILE: libsvm, svmlight or CSV, also .gz and .xz. With -n, each\n"
 	"worker has a part of the columns, and workers sum activations through an aggregator. The\n"
 	"model has the same bits for every -n, --threads, --micro, --pipeline and --parallel.\n"
-	"Inside of trib run, mpirun or srun, the command joins their job.",
+	"If trib run, mpirun or srun starts the command, it joins their job.",
 	"trib glm train a9a --test a9a.t --model m.bin\n"
 	"  trib glm train a9a --loss logistic --l2 1e-4 --epochs 10 --batch 64 --model m.bin -n 4\n"
 	"  trib glm train wide.svm --bits 4 --batch 16 -n 4 --net trib --plane xdp\n"

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,82 +31,89 @@ static unsigned count_clamp(uint64_t count)
 	return count > UINT32_MAX ? UINT32_MAX : (unsigned)count;
 }
 
+/* What trib net up is asked for. */
+static struct {
+	struct cluster_options cluster;
+	uint64_t hosts, servers, mtu, leafs, spines, paths;
+} up = { .hosts = 4, .servers = 1, .mtu = 1500 };
+
+static struct net_fault faults[] = {
+	{ &up.cluster, FAULT_LOSS },
+	{ &up.cluster, FAULT_DUP },
+	{ &up.cluster, FAULT_REORDER },
+	{ &up.cluster, FAULT_CORRUPT },
+};
+static struct option_hook up_loss = { net_fault_take, &faults[0] };
+static struct option_hook up_dup = { net_fault_take, &faults[1] };
+static struct option_hook up_reorder = { net_fault_take, &faults[2] };
+static struct option_hook up_corrupt = { net_fault_take, &faults[3] };
+static struct option_hook up_link = { net_link_take, &up.cluster };
+static struct option_hook up_route = { net_route_take, &up.cluster.fabric };
+static struct option_hook up_hash = { net_hash_take, &up.cluster.fabric };
+
+static const struct option_row up_rows[] = {
+	{ "name", 0, OPTION_TEXT, &up.cluster.name, "NAME", "name of the cluster (default trib)",
+	  "job2" },
+	{ "hosts", 0, OPTION_COUNT, &up.hosts, "N", "number of workers, h1 to hN (default 4)",
+	  "8" },
+	{ "servers", 0, OPTION_COUNT, &up.servers, "M", "number of servers, s1 to sM (default 1)",
+	  "2" },
+	{ "switch", 0, OPTION_FLAG, &up.cluster.is_switch, NULL,
+	  "s1 is a switch with one port (p1 to pN) for each worker", NULL },
+	{ "link", 0, OPTION_HOOK, &up_link, "[HOST=]RATE",
+	  "rate of every link, or of one host's link; may be repeated", "h2=500mbit" },
+	{ "leaf", 0, OPTION_COUNT, &up.leafs, "L",
+	  "hosts hang below L leafs, which are routers; needs --spine", "2" },
+	{ "spine", 0, OPTION_COUNT, &up.spines, "S",
+	  "number of spines; each leaf has a link to each spine", "4" },
+	{ "core", 0, OPTION_RATE, &up.cluster.fabric.core_bps, "RATE",
+	  "rate of each link between leafs and spines", "500mbit" },
+	{ "paths", 0, OPTION_COUNT, &up.paths, "K",
+	  "alias addresses of each host (default: one for each spine)", "4" },
+	{ "route", 0, OPTION_HOOK, &up_route, "ecmp|static",
+	  "leafs choose a spine by a hash (default), or spine k for alias k", "static" },
+	{ "hash", 0, OPTION_HOOK, &up_hash, "l4|l3",
+	  "the hash covers addresses and ports (default), or addresses only", "l3" },
+	{ "mtu", 0, OPTION_COUNT, &up.mtu, "BYTES", "MTU of every link (default 1500)", "9000" },
+	{ "no-offload", 0, OPTION_FLAG, &up.cluster.no_offload, NULL,
+	  "packets cross links one by one, as on a real wire", NULL },
+	{ "loss", 0, OPTION_HOOK, &up_loss, "[LINK=]P", "probability that a UDP packet is lost",
+	  "0.01" },
+	{ "dup", 0, OPTION_HOOK, &up_dup, "[LINK=]P", "probability that a UDP packet arrives twice",
+	  "0.1%" },
+	{ "reorder", 0, OPTION_HOOK, &up_reorder, "[LINK=]P",
+	  "probability that the next UDP packet overtakes it", "0.05" },
+	{ "corrupt", 0, OPTION_HOOK, &up_corrupt, "[LINK=]P",
+	  "probability that 1 to 3 bits of a UDP payload flip", "0.001" },
+	{ "seed", 0, OPTION_COUNT, &up.cluster.seed, "S", "seed of the faults (default 0)", "7" },
+	{ 0 },
+};
+
+static const struct options up_options = {
+	"trib net up [OPTION]...",
+	"Makes a virtual cluster on this machine: network namespaces as hosts, and links\n"
+	"between them. Faults happen on every link, or on one link, in both directions.\n"
+	"They imply --no-offload. With --leaf and --spine, routers are between the hosts.",
+	"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", up_rows
+};
+
 static int net_up(int argc, char **argv)
 {
 	static struct cluster cluster;
-	struct cluster_options up = { 0 };
-	uint64_t hosts = 4, servers = 1, mtu = 1500;
-	struct option_hook link = { net_link_take, &up };
-	struct net_fault loss = { &up, FAULT_LOSS };
-	struct net_fault dup = { &up, FAULT_DUP };
-	struct net_fault reorder = { &up, FAULT_REORDER };
-	struct net_fault corrupt = { &up, FAULT_CORRUPT };
-	struct option_hook loss_hook = { net_fault_take, &loss };
-	struct option_hook dup_hook = { net_fault_take, &dup };
-	struct option_hook reorder_hook = { net_fault_take, &reorder };
-	struct option_hook corrupt_hook = { net_fault_take, &corrupt };
-	struct option_hook route = { net_route_take, &up.fabric };
-	struct option_hook hash = { net_hash_take, &up.fabric };
-	uint64_t leafs = 0, spines = 0, paths = 0;
-	const struct option_row rows[] = {
-		{ "name", 0, OPTION_TEXT, &up.name, "NAME", "name of the cluster (default trib)",
-		  "job2" },
-		{ "hosts", 0, OPTION_COUNT, &hosts, "N", "number of workers, h1 to hN (default 4)",
-		  "8" },
-		{ "servers", 0, OPTION_COUNT, &servers, "M",
-		  "number of servers, s1 to sM (default 1)", "2" },
-		{ "switch", 0, OPTION_FLAG, &up.is_switch, NULL,
-		  "s1 is a switch with one port (p1 to pN) for each worker", NULL },
-		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
-		  "rate of every link, or of one host's link; may be repeated", "h2=500mbit" },
-		{ "leaf", 0, OPTION_COUNT, &leafs, "L",
-		  "hosts hang below L leafs, which are routers; needs --spine", "2" },
-		{ "spine", 0, OPTION_COUNT, &spines, "S",
-		  "number of spines; each leaf has a link to each spine", "4" },
-		{ "core", 0, OPTION_RATE, &up.fabric.core_bps, "RATE",
-		  "rate of each link between leafs and spines", "500mbit" },
-		{ "paths", 0, OPTION_COUNT, &paths, "K",
-		  "alias addresses of each host (default: one for each spine)", "4" },
-		{ "route", 0, OPTION_HOOK, &route, "ecmp|static",
-		  "leafs choose a spine by a hash (default), or spine k for alias k", "static" },
-		{ "hash", 0, OPTION_HOOK, &hash, "l4|l3",
-		  "the hash covers addresses and ports (default), or addresses only", "l3" },
-		{ "mtu", 0, OPTION_COUNT, &mtu, "BYTES", "MTU of every link (default 1500)",
-		  "9000" },
-		{ "no-offload", 0, OPTION_FLAG, &up.no_offload, NULL,
-		  "packets cross links one by one, as on a real wire", NULL },
-		{ "loss", 0, OPTION_HOOK, &loss_hook, "[LINK=]P",
-		  "probability that a UDP packet is lost", "0.01" },
-		{ "dup", 0, OPTION_HOOK, &dup_hook, "[LINK=]P",
-		  "probability that a UDP packet arrives twice", "0.1%" },
-		{ "reorder", 0, OPTION_HOOK, &reorder_hook, "[LINK=]P",
-		  "probability that the next UDP packet overtakes it", "0.05" },
-		{ "corrupt", 0, OPTION_HOOK, &corrupt_hook, "[LINK=]P",
-		  "probability that 1 to 3 bits of a UDP payload flip", "0.001" },
-		{ "seed", 0, OPTION_COUNT, &up.seed, "S", "seed of the faults (default 0)", "7" },
-		{ 0 },
-	};
-	const struct options options = {
-		"trib net up [OPTION]...",
-		"Makes a virtual cluster on this machine: network namespaces as hosts, and links\n"
-		"between them. Faults happen on every link, or on one link, in both directions. "
-		"They\nimply --no-offload. With --leaf and --spine, routers are between the hosts.",
-		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
-	};
+	trib_status status;
 	int code;
 
-	if (!options_parse_all(&options, argc, argv, &code))
+	if (!options_parse_all(&up_options, argc, argv, &code))
 		return code;
-	up.workers = count_clamp(hosts);
-	up.servers = count_clamp(servers);
-	up.mtu = count_clamp(mtu);
-	up.fabric.leafs = count_clamp(leafs);
-	up.fabric.spines = count_clamp(spines);
-	up.fabric.paths = count_clamp(paths);
-	trib_status status = cluster_up(&up, &cluster);
-
+	up.cluster.workers = count_clamp(up.hosts);
+	up.cluster.servers = count_clamp(up.servers);
+	up.cluster.mtu = count_clamp(up.mtu);
+	up.cluster.fabric.leafs = count_clamp(up.leafs);
+	up.cluster.fabric.spines = count_clamp(up.spines);
+	up.cluster.fabric.paths = count_clamp(up.paths);
+	status = cluster_up(&up.cluster, &cluster);
 	if (status == TRIB_ERR_ARGUMENT)
-		return options_fail(&options, "%s", trib_last_error());
+		return options_fail(&up_options, "%s", trib_last_error());
 	if (status != TRIB_OK)
 		return net_fail("up");
 	for (unsigned i = 0; i < cluster.n; i++)
@@ -210,34 +216,29 @@ static int net_exec(int argc, char **argv)
 	return code;
 }
 
+static const struct command commands[] = {
+	{ "up", net_up, "make a cluster" },
+	{ "down", net_down, "remove it" },
+	{ "exec", net_exec, "run a command on one of its hosts" },
+	{ "list", net_list, "list the clusters on this machine; also without a command" },
+	{ "cut", net_cut, "cut links: packets vanish" },
+	{ "slow", net_slow, "change the rate of a link" },
+	{ "restore", net_restore, "undo cut and slow" },
+	{ 0 },
+};
+
+static const struct command_table table = {
+	.name = "trib net",
+	.about = "Virtual clusters on one machine.",
+	.example = "trib net up --hosts 4 --link 1gbit\n"
+		   "  trib net exec h1 -- bash\n"
+		   "  trib net down\n"
+		   "  trib net up --hosts 4 --leaf 2 --spine 4 --link 1gbit --core 500mbit\n"
+		   "  trib net cut leaf1-spine2",
+	.commands = commands,
+};
+
 int cli_net(int argc, char **argv)
 {
-	static const struct command commands[] = {
-		{ "up", net_up, "make a cluster" },
-		{ "down", net_down, "remove it" },
-		{ "exec", net_exec, "run a command on one of its hosts" },
-		{ "list", net_list, "list the clusters on this machine" },
-		{ "cut", net_cut, "cut links: packets vanish" },
-		{ "slow", net_slow, "change the rate of a link" },
-		{ "restore", net_restore, "undo cut and slow" },
-		{ 0 },
-	};
-	const struct command *command;
-	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-	FILE *out = help ? stdout : stderr;
-
-	if (argc < 2)
-		return net_list(argc, argv);
-	if ((command = command_find(commands, argv[1])))
-		return command->run(argc - 1, argv + 1);
-	if (!help)
-		fprintf(out, "trib net: %s is not a command here\n", argv[1]);
-	fprintf(out, "Usage: trib net COMMAND [OPTION]...\n\n"
-	             "A virtual cluster on one machine. Commands:\n");
-	commands_print(commands, 7, out);
-	fprintf(out, "\nExample:\n  trib net up --hosts 4 --link 1gbit\n"
-	             "  trib net exec h1 -- bash\n  trib net down\n"
-	             "  trib net up --hosts 4 --leaf 2 --spine 4 --link 1gbit --core 500mbit\n"
-	             "  trib net cut leaf1-spine2\n");
-	return help ? 0 : EXIT_USAGE;
+	return argc < 2 ? net_list(argc, argv) : command_table_run(&table, argc, argv);
 }

@@ -49,7 +49,7 @@ trib_status fabric_make(struct fabric *fabric, const struct sim_setup *setup);
 struct sim_task {
 	struct sim_input input;
 	struct sim_list list;         /* freed with the task, if the task owns them */
-	struct sim_outcome *outcomes; /* or NULL */
+	struct sim_outcome *outcomes; /* NULL: not asked for */
 	struct sim_result result;
 	struct sim_sample samples[SIM_SAMPLES];
 	unsigned n_samples, every, skipped;

@@ -5,6 +5,7 @@
 #include "cli/sparse/sparse_command.h"
 #include "sparse/data/update_text.h"
 #include "sparse/layout/row_room.h"
+#include "wire/sparse_packet.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -191,8 +192,9 @@ static void report_prepare(struct hot_report *report)
 	link->batch = (uint32_t)given.batch;
 	link->n = HOT_MEMORIES;
 	for (unsigned i = 0; i < HOT_MEMORIES; i++)
-		link->rows[i] = layout_rows_fit(HOT_MEMORY_LEAST << i, report->payload,
-		                                report->width, report->has_caches);
+		link->rows[i] =
+			layout_rows_fit(HOT_MEMORY_LEAST << i, report->payload, report->width,
+		                        SPARSE_ONE_BANK | (report->has_caches ? SPARSE_VALUES : 0));
 	report->samples_n = given.samples.n;
 	for (unsigned i = 0; i < report->samples_n; i++) {
 		report->samples[i].share = given.samples.shares[i];

@@ -4,13 +4,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/agent/probe_ask.h"
+#include "control/agent/probe_meter.h"
 #include "control/policy/link_estimate.h"
 #include "control/transport/node_report.h"
-#include "path/spans.h"
 #include "path/tcp.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/tcp.h>
 #include <math.h>
 #include <poll.h>
@@ -23,15 +22,13 @@
 #include <unistd.h>
 
 #define MAGIC_RESULT 0x31574154u /* "TAW1" */
-#define FLOWS 4u              /* connections of a probe: a single one would use one leg of a bond */
-#define FILL_NS 150000000ull  /* 150 ms: longest time to fill a direction */
-#define WAIT_NS 400000000ull  /* 400 ms: longest wait for the other side */
-#define FLOWS_NS 200000000ull /* 200 ms: longest wait for the other connections of a probe */
-#define ASK_NS 100000000ull   /* 100 ms: longest wait for the first bytes of a connection */
+#define FILL_NS 150000000ull     /* 150 ms: longest time to fill a direction */
+#define WAIT_NS 400000000ull     /* 400 ms: longest wait for the other side */
+#define FLOWS_NS 200000000ull    /* 200 ms: longest wait for the other connections of a probe */
+#define ASK_NS 100000000ull      /* 100 ms: longest wait for the first bytes of a connection */
 #define CONNECT_MS 200
 #define UNSENT_BYTES (64 << 10) /* unsent data kept in a socket, so that a probe ends quickly */
 #define CHUNK (256u << 10)
-#define HEADERS 1.06 /* factor for packet headers; packets of a virtual link are larger */
 /* Share of time that the thread ran or waited for a core: if it is higher, cores are short. */
 #define STRAINED 0.5
 
@@ -61,130 +58,6 @@ struct link_probe {
 	struct link_sample samples[LINK_SAMPLES_MAX]; /* the newest is first */
 	unsigned n_samples;
 };
-
-/* The connections of one probe. */
-struct flows {
-	int fds[FLOWS];
-	unsigned n;
-};
-
-static void flows_close(struct flows *flows)
-{
-	while (flows->n)
-		close(flows->fds[--flows->n]);
-}
-
-/* Waits up to 5 ms until a connection is ready, or a result may have come. */
-static void flows_wait(const struct flows *flows, short events)
-{
-	struct pollfd wait[FLOWS];
-
-	for (unsigned i = 0; i < flows->n; i++)
-		wait[i] = (struct pollfd){ .fd = flows->fds[i],
-			                   .events = (short)(events | (i ? 0 : POLLIN)) };
-	poll(wait, flows->n, 5);
-}
-
-/* ---- measuring one direction ---- */
-
-struct measurement {
-	const struct flows *flows;
-	char interface[64];
-	bool outward;
-	struct spans stream, link; /* bytes of the connections; bytes of the interface */
-	uint64_t began, ran;       /* start, and thread_ran() at the start */
-	uint64_t bytes;            /* received; outward: sent, including retransmissions */
-	double share;              /* of the time that the thread ran or waited for a core */
-};
-
-/* Nanoseconds that this thread has run or waited for a core. */
-static uint64_t thread_ran(void)
-{
-	FILE *file = fopen("/proc/thread-self/schedstat", "re");
-	uint64_t ran = 0, waited = 0;
-	struct timespec cpu;
-
-	if (file && fscanf(file, "%" SCNu64 " %" SCNu64, &ran, &waited) != 2)
-		waited = 0;
-	if (file)
-		fclose(file);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-	return (uint64_t)cpu.tv_sec * NSEC_PER_SEC + (uint64_t)cpu.tv_nsec + waited;
-}
-
-/* Bytes that the interface has received or sent; 0: unknown. */
-static uint64_t interface_bytes(const char *interface, bool outward)
-{
-	FILE *file = fopen("/proc/thread-self/net/dev", "re");
-	uint64_t in, out, found = 0;
-	char line[512];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		char *colon = strchr(line, ':'), *name = line + strspn(line, " ");
-
-		if (!colon)
-			continue;
-		*colon = '\0';
-		if (!strcmp(name, interface) &&
-		    sscanf(colon + 1, "%" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &in,
-		           &out) == 2)
-			found = outward ? out : in;
-	}
-	if (file)
-		fclose(file);
-	return found;
-}
-
-/* Bytes that the connections have sent, including retransmissions. */
-static uint64_t flows_sent(const struct flows *flows)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < flows->n; i++) {
-		struct tcp_info info = { 0 };
-		socklen_t length = sizeof(info);
-
-		if (!getsockopt(flows->fds[i], IPPROTO_TCP, TCP_INFO, &info, &length))
-			sum += info.tcpi_bytes_sent;
-	}
-	return sum;
-}
-
-static void measurement_begin(struct measurement *measurement, const struct flows *flows,
-                              bool outward)
-{
-	struct udp_address peer = { .length = sizeof(peer.storage) }, local;
-
-	*measurement = (struct measurement){ .flows = flows, .outward = outward };
-	if (getpeername(flows->fds[0], (void *)&peer.storage, &peer.length) ||
-	    udp_route(&peer, &local, measurement->interface, sizeof(measurement->interface)) !=
-	            TRIB_OK)
-		measurement->interface[0] = '\0';
-}
-
-static void measurement_note(struct measurement *measurement, uint64_t now)
-{
-	if (!measurement->began) {
-		measurement->began = now;
-		measurement->ran = thread_ran();
-	}
-	if (measurement->stream.since && now < measurement->stream.since + SPAN_NS)
-		return;
-	if (measurement->outward)
-		measurement->bytes = flows_sent(measurement->flows);
-	spans_at(&measurement->stream, now, measurement->bytes);
-	spans_at(&measurement->link, now,
-	         interface_bytes(measurement->interface, measurement->outward));
-	if (now > measurement->began)
-		measurement->share = (double)(thread_ran() - measurement->ran) /
-		                     (double)(now - measurement->began);
-}
-
-/* Other traffic of the interface. Connections do not count headers. */
-static double measurement_others(const struct measurement *measurement)
-{
-	return fmax(0, spans_bps(&measurement->link) - HEADERS * spans_bps(&measurement->stream));
-}
 
 /* ---- both sides of a connection ---- */
 
@@ -387,7 +260,7 @@ static void accept_flows(struct link_probe *probe, struct flows *flows,
 {
 	uint64_t until = clock_now() + FLOWS_NS;
 
-	while (flows->n < first->flows && flows->n < FLOWS && clock_now() < until) {
+	while (flows->n < first->flows && flows->n < PROBE_FLOWS && clock_now() < until) {
 		struct pollfd wait = { .fd = probe->listen, .events = POLLIN };
 		struct udp_address peer;
 		struct probe_ask ask;
@@ -466,13 +339,14 @@ static bool leaves(const struct link_probe_request *request)
 	       strcmp(interface, "lo") != 0;
 }
 
-/* Opens up to FLOWS connections; an error if there is none. */
+/* Opens up to PROBE_FLOWS connections; an error if there is none. */
 static int connect_all(struct flows *flows, const struct link_probe_request *request)
 {
 	int fd = -ENETUNREACH;
 
 	if (request->at.length && leaves(request))
-		while (flows->n < FLOWS && (fd = tcp_connect(&request->at, CONNECT_MS)) >= 0) {
+		while (flows->n < PROBE_FLOWS &&
+		       (fd = tcp_connect(&request->at, CONNECT_MS)) >= 0) {
 			prepare(fd);
 			flows->fds[flows->n++] = fd;
 		}

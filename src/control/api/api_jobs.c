@@ -77,6 +77,8 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 			json_object_set_new(one, "share", json_real(at->telemetry.share));
 		if (runs_bps > 0)
 			json_object_set_new(one, "runs_bps", json_real(runs_bps));
+		if (at->telemetry.away > 0)
+			json_object_set_new(one, "away", json_real(at->telemetry.away));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(json, "communicators", list);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOBS_AGE_S 1.5 /* assumed age of "jobs", if the agent does not tell it */
+#define JOBS_AGE_S 1.5 /* assumed age of "jobs", if the heartbeat does not say it */
 
 /* A node's detail is the JSON of its aggregator's communicators. */
 void api_forget_node(struct node *node)

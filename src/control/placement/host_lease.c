@@ -62,7 +62,7 @@ static trib_status placement_store(struct controller *controller, const struct j
 	return store_put_placement(controller->store, &row);
 }
 
-/* Stores the placement before anybody is told. */
+/* Stores the placement before anyone can see it. */
 static bool job_place(struct controller *controller, struct job_entry *entry,
                       const struct host_table *table, const uint32_t *chosen, uint64_t now)
 {

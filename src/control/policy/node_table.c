@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define POINTER sizeof(struct node *)
-#define SUSPECT_AFTER_NS (1000 * 1000000ull) /* 1 s: a node heard of since is alive */
+#define SUSPECT_AFTER_NS (1000 * 1000000ull) /* 1 s: a node heard within this time is alive */
 /* 1.5 s: a node that is silent for less does not count as dead. */
 #define SUSPECT_SILENT_NS (1500 * 1000000ull)
 /* 0.4 s: a node counts as dead only if it has left queries unanswered for this long. */

@@ -250,13 +250,12 @@ bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn
 	return true;
 }
 
-void turns_tick(struct turns_share *share, uint64_t now)
+void turns_tick(struct turns_share *share, uint64_t now, uint64_t lease_ns)
 {
 	if (share->step == TURNS_ASKING && now > share->asked_at + TURNS_ASK_NS)
 		drop(share);
 	for (unsigned i = 0; i < share->ranks; i++)
-		if ((share->held || !share->known) &&
-		    now > share->rank[i].heard_at + TURNS_LEASE_NS)
+		if ((share->held || !share->known) && now > share->rank[i].heard_at + lease_ns)
 			turns_lose(share);
 }
 

@@ -45,7 +45,7 @@
 
 /* 100 ms: a rank that does not answer within makes a change fail */
 #define TURNS_ASK_NS 100000000ull
-#define TURNS_LEASE_NS 500000000ull /* 500 ms: a rank that is silent for longer loses the turn */
+#define TURNS_LEASE_NS 500000000ull /* 500 ms: the shortest lease */
 #define TURNS_AGAIN_NS 4000000ull   /* 4 ms: an unanswered message is repeated */
 
 enum turns_step {
@@ -133,8 +133,9 @@ void turns_await(struct turns_share *share);
 /* Takes a rank's message. False: it was older than what is known. */
 bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn *state,
                 uint64_t now);
-/* Aborts a change that is not answered in time, and loses a share with a silent rank. */
-void turns_tick(struct turns_share *share, uint64_t now);
+/* Aborts a change that is not answered in time, and loses a share with a rank that is silent for
+ * longer than the lease. */
+void turns_tick(struct turns_share *share, uint64_t now, uint64_t lease_ns);
 /* Its communicator has ended, or has a new plan. */
 void turns_lose(struct turns_share *share);
 /* The aggregator confirms the fence: no request is in flight there. */

@@ -135,6 +135,7 @@ static struct ring_seat ring_seat_of(const struct wire_join *join)
 	const struct wire_hop *hop = &join->up[0];
 	struct ring_seat seat = { .family = hop->family,
 		                  .port = hop->port,
+		                  .rdma = hop->rdma == 1,
 		                  .payload = join->payload };
 
 	if (!join->hops || (hop->family != 4 && hop->family != 6) || !hop->port ||

@@ -211,6 +211,14 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 	turns_give(&chosen->share, grant.from, grant.to, now);
 }
 
+/* A long TRIB_BEAT says that processes may be late: then ranks may be silent for longer, too. */
+static uint64_t lease_of(const struct controller *controller)
+{
+	uint64_t beats = 2 * controller->heartbeat_ns;
+
+	return beats > TURNS_LEASE_NS ? beats : TURNS_LEASE_NS;
+}
+
 static void group_serve(struct controller *controller, struct sharing_group *group, uint64_t now)
 {
 	const struct node *node = nodes_find(&controller->nodes, group->address);
@@ -221,7 +229,7 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 	{
 		if (now > sharer->heard_at + FORGET_NS)
 			turns_lose(&sharer->share);
-		turns_tick(&sharer->share, now);
+		turns_tick(&sharer->share, now, lease_of(controller));
 		if (*sharer->to && !sharer->share.lost)
 			turns_release(&sharer->share, is_idle(sharer, now), now);
 		note_held(group, sharer, now);

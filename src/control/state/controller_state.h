@@ -56,13 +56,16 @@ struct migration_note {
 /* What the ranks and aggregators of the newest plan report: telemetry/rank_telemetry.c. */
 struct rank_telemetry {
 	struct rank_sample all[SEATS_MAX]; /* index: rank in the plan */
-	double share;                 /* of a step that communication takes; below 0: unknown */
-	int side;                     /* of the exit limit: migration_side */
-	uint64_t since;               /* when `side` last changed; 0: unknown */
-	uint64_t looked_at;           /* when links were last judged */
-	uint64_t links_changed_at;    /* as in struct running_plan */
-	struct throughput throughput; /* by the roots of the plan's trees */
-	double rate_bps;              /* measured throughput; 0: unknown */
+	double share;                  /* of a step that communication takes; below 0: unknown */
+	int side;                      /* of the exit limit: migration_side */
+	uint64_t since;                /* when `side` last changed; 0: unknown */
+	uint64_t looked_at;            /* when links were last judged */
+	uint8_t slow_looks[SEATS_MAX]; /* by rank: judgements in a row that found its link slow */
+	uint64_t links_changed_at;     /* as in struct running_plan */
+	struct throughput throughput;  /* by the roots of the plan's trees */
+	double rate_bps;               /* measured throughput; 0: unknown */
+	double away; /* how many times as fast the ring is that large vectors take; 0: they take the
+	              * trees */
 	uint64_t late_since; /* since when the plan is too slow (rank_health_late); 0: it is not */
 	uint64_t rechecked_at; /* when slowness last made its nodes probe their links; 0: never */
 };

@@ -5,10 +5,13 @@
 #include "control/transport/node_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LINKS_EVERY 1000000000ull
+/* Judgements in a row: a rank that has no core for a moment does not have a slow link. */
+#define LINKS_SLOW_LOOKS 3u
 #define LATE_OLD (3 * 1000000000ull) /* 3 s: a younger plan is not judged */
 /* 2 s: a late heartbeat does not make the throughput unknown */
 #define SILENT_SPARE (2 * 1000000000ull)
@@ -76,6 +79,16 @@ static double link_of(const struct controller *controller, const struct seat *se
 	return seat->measured > 0 ? seat->measured : seen > 0 ? seen : claimed(controller, seat);
 }
 
+/* Has the link been slow LINKS_SLOW_LOOKS times in a row? */
+static bool lasts(uint8_t *looks, bool is_slow)
+{
+	if (!is_slow)
+		*looks = 0;
+	else if (*looks < LINKS_SLOW_LOOKS)
+		++*looks;
+	return *looks == LINKS_SLOW_LOOKS;
+}
+
 /* Notes slow links and similar ranks for the next plan. */
 static void judge_links(struct controller *controller, struct membership_entry *entry, uint64_t now)
 {
@@ -100,7 +113,7 @@ static void judge_links(struct controller *controller, struct membership_entry *
 		}
 		if (now > seat->measured_at + LINKS_FORGOTTEN)
 			seat->measured = 0; /* no news, so no reason to migrate */
-		if (!(slow[r] > 0))
+		if (!lasts(&entry->telemetry.slow_looks[r], slow[r] > 0))
 			continue;
 		if (!(seat->measured > 0)) {
 			log_notice("job %u: the link of rank %u (%s) carries %.0f Mb/s, but %.0f "
@@ -149,6 +162,8 @@ double rank_telemetry_rate(const struct membership_entry *entry, uint64_t now)
 {
 	unsigned trees = entry->verdict.trees ? entry->verdict.trees : 1;
 
+	if (entry->telemetry.away > 0)
+		return 0; /* roots do not see what goes around the ring */
 	return throughput_bps(&entry->telemetry.throughput, trees, now);
 }
 
@@ -179,6 +194,8 @@ void rank_telemetry_take(struct controller *controller, struct membership_entry 
 	const json_t *children = json_object_get(comm, "children");
 	struct rank_telemetry *telemetry = &entry->telemetry;
 	unsigned n = ranks_of(entry);
+	double away = 0;
+	bool ranks = false;
 	int side;
 
 	for (size_t i = 0; i < json_array_size(children); i++) {
@@ -195,7 +212,11 @@ void rank_telemetry_take(struct controller *controller, struct membership_entry 
 			telemetry->all[rank].waits = json_number_value(waits);
 		if (json_is_number(carries) && json_number_value(carries) > 0)
 			telemetry->all[rank].carries_bps = json_number_value(carries);
+		away = fmax(away, json_number_value(json_object_get(child, "away")));
+		ranks = true;
 	}
+	if (ranks)
+		telemetry->away = away;
 	telemetry->share = rank_health_share(telemetry->all, n);
 	side = migration_side(controller->exit_below, telemetry->share);
 	if (side != telemetry->side || !telemetry->since) {

@@ -20,7 +20,7 @@ void rank_telemetry_clear(struct rank_telemetry *telemetry);
 /* Takes what an aggregator's heartbeat says of one communicator (`comm`) and its ranks. */
 void rank_telemetry_take(struct controller *controller, struct membership_entry *entry,
                          const struct node *node, const json_t *comm, uint64_t now);
-/* Measured throughput in bits of vectors per second; 0: unknown. */
+/* Measured throughput in bits of vectors per second; 0: unknown, as is that of a ring. */
 double rank_telemetry_rate(const struct membership_entry *entry, uint64_t now);
 /* One object for each rank of the newest plan. */
 json_t *rank_telemetry_to_json(const struct controller *controller,

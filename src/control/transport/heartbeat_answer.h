@@ -6,7 +6,7 @@
 #ifndef TRIB_CONTROL_TRANSPORT_HEARTBEAT_ANSWER_H
 #define TRIB_CONTROL_TRANSPORT_HEARTBEAT_ANSWER_H
 
-#include "base/job_roster.h"
+#include "plane/core/job_roster.h"
 #include "base/secret.h"
 #include "control/transport/node_report.h"
 

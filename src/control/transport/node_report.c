@@ -109,6 +109,8 @@ static json_t *child_to_json(const struct stats_child *child)
 	json_object_set_new(json, "silent_s", json_real(child->silent_s));
 	if (child->carries_bps > 0)
 		json_object_set_new(json, "carries_bps", json_real(child->carries_bps));
+	if (child->away > 0)
+		json_object_set_new(json, "away", json_real(child->away));
 	return json;
 }
 

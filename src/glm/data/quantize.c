@@ -95,7 +95,9 @@ static double bins_error(const struct quantize_column *column, const uint32_t *b
 	return sum;
 }
 
-double quantize_error(const struct quantize_column *column, struct quantize_map map, uint32_t bits)
+/* The estimated absolute error of a map, summed over all rows. */
+static double estimate_error(const struct quantize_column *column, struct quantize_map map,
+                             uint32_t bits)
 {
 	uint32_t levels = levels_of(bits);
 
@@ -120,7 +122,7 @@ static bool search_try(struct search *search, double low, double step)
 	/* Values that a float barely holds. */
 	if (map.step == 0 || !isfinite(map.step))
 		return false;
-	error = quantize_error(search->column, map, search->bits);
+	error = estimate_error(search->column, map, search->bits);
 	if (error >= search->error)
 		return false;
 	search->error = error;

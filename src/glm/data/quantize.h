@@ -28,9 +28,6 @@ struct quantize_column {
 /* `bits`: 1 to 8. */
 struct quantize_map quantize_choose(const struct quantize_column *column, uint32_t bits);
 
-/* The estimated absolute error of a map, summed over all rows. */
-double quantize_error(const struct quantize_column *column, struct quantize_map map, uint32_t bits);
-
 uint8_t quantize_code(float value, struct quantize_map map, uint32_t bits);
 static inline float quantize_value(uint8_t code, struct quantize_map map)
 {

@@ -14,14 +14,12 @@ trib_status exchange_module(const char *name, const struct glm_exchange **ops)
 
 #else
 
+#include "glm_modules.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef GLM_MODULES
-#define GLM_MODULES "/usr/local/lib/tributary"
-#endif
 
 /* The folder of this program, where a build has its modules too. */
 static void program_folder(char *out, size_t room)

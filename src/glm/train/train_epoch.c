@@ -232,7 +232,8 @@ static void backward(struct train_thread *self, const uint32_t *rows, uint32_t n
 
 /* ---- update ---- */
 
-double train_rate(const struct train_rule *rule, uint32_t epoch, uint32_t b, uint32_t batches)
+/* Rate of mini-batch `b` in this epoch. */
+static double find_rate(const struct train_rule *rule, uint32_t epoch, uint32_t b, uint32_t batches)
 {
 	return rule->rate / (1 + rule->decay * (epoch + (double)b / batches));
 }
@@ -289,7 +290,7 @@ static void weights_apply(struct train_thread *self, uint32_t b, const uint32_t 
 	struct trainer *t = self->trainer;
 	const struct train_rule *rule = &t->rule;
 	uint32_t batches = row_batches(&t->data.share);
-	double rate = train_rate(rule, t->epoch, b, batches);
+	double rate = find_rate(rule, t->epoch, b, batches);
 	double unit = rule->bits ? 1 << GLM_SCALE_BITS : 1 << GLM_GRADIENT_BITS;
 	struct weights_step step = { .rate = rate,
 		                     .quantum = 1 / (unit * row_batch_size(&t->data.share, b)) };

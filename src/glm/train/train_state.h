@@ -124,7 +124,4 @@ struct trainer {
 	void *context;
 };
 
-/* Rate of mini-batch `b` in this epoch. */
-double train_rate(const struct train_rule *rule, uint32_t epoch, uint32_t b, uint32_t batches);
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
  * fault: loss, duplication, reordering and corruption of UDP over IPv4 at one end of a link (tc,
- * clsact), for incoming or outgoing packets.
+ * clsact), for incoming or outgoing packets. With `loses_all`, loss strikes all of IPv4.
  *
  * The fate of a packet depends only on the seed and the packet's number on this link. The number
  * goes through splitmix64, which has no state, so two cores may draw at the same time.
@@ -25,7 +25,7 @@
 /* Probabilities times 2^32. */
 const volatile __u64 loss_below = 0, dup_below = 0, reorder_below = 0, corrupt_below = 0;
 const volatile __u64 seed = 0;
-const volatile __u32 goes_out = 0;
+const volatile __u32 goes_out = 0, loses_all = 0;
 
 #define FLIPS_MAX 3
 #define DRAWS 8 /* random draws for each packet: all of those below */
@@ -202,13 +202,15 @@ int fault(struct __sk_buff *skb)
 	count = bpf_map_lookup_elem(&counts, &zero);
 	stash = bpf_map_lookup_elem(&stashes, &zero);
 	udp = udp_find(skb, &is_first);
-	if (!count || !stash || !udp)
+	if (!count || !stash || (!udp && !(loses_all && skb->protocol == bpf_htons(ETH_P_IP))))
 		return TC_ACT_OK;
 	packet = __sync_fetch_and_add(&count->packets, 1);
 	if (strikes(packet, DRAW_LOSS, loss_below)) {
 		__sync_fetch_and_add(&count->lost, 1);
 		return TC_ACT_SHOT;
 	}
+	if (!udp)
+		return TC_ACT_OK;
 	if (strikes(packet, DRAW_CORRUPT, corrupt_below) &&
 	    payload_corrupt(skb, udp, is_first, packet))
 		__sync_fetch_and_add(&count->corrupted, 1);

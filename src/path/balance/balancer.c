@@ -131,14 +131,12 @@ static unsigned by_flowlet(struct balancer *balancer, const struct choice *choic
 	return by_bandwidth(balancer, choice);
 }
 
-static const struct {
-	const char *name;
-	unsigned (*choose)(struct balancer *balancer, const struct choice *choice);
-} kinds[BALANCE_KINDS] = {
-	[BALANCE_ROUND_ROBIN] = { "round-robin", next_in_turn },
-	[BALANCE_BANDWIDTH] = { "bandwidth", by_bandwidth },
-	[BALANCE_LATENCY] = { "latency", least_latency },
-	[BALANCE_FLOWLET] = { "flowlet", by_flowlet },
+static unsigned (*const choosers[BALANCE_KINDS])(struct balancer *balancer,
+                                                 const struct choice *choice) = {
+	[BALANCE_ROUND_ROBIN] = next_in_turn,
+	[BALANCE_BANDWIDTH] = by_bandwidth,
+	[BALANCE_LATENCY] = least_latency,
+	[BALANCE_FLOWLET] = by_flowlet,
 };
 
 int balancer_choose(struct balancer *balancer, const struct monitor *monitor, const uint32_t room[],
@@ -150,12 +148,7 @@ int balancer_choose(struct balancer *balancer, const struct monitor *monitor, co
 		return -1;
 	if (message <= BALANCE_SMALL && balancer->kind != BALANCE_ROUND_ROBIN)
 		return (int)least_latency(balancer, &choice);
-	balancer->current = kinds[balancer->kind].choose(balancer, &choice);
+	balancer->current = choosers[balancer->kind](balancer, &choice);
 	balancer->last = now;
 	return (int)balancer->current;
-}
-
-const char *balancer_name(enum balancer_kind kind)
-{
-	return kinds[kind].name;
 }

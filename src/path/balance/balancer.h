@@ -40,6 +40,4 @@ void balancer_init(struct balancer *balancer, enum balancer_kind kind);
 int balancer_choose(struct balancer *balancer, const struct monitor *monitor, const uint32_t room[],
                     uint32_t bytes, uint64_t message, uint64_t now);
 
-const char *balancer_name(enum balancer_kind kind);
-
 #endif

@@ -13,8 +13,10 @@
 
 #include <string.h>
 
-#define ARRIVALS_MANY 64u        /* packets that are acknowledged at once */
-#define ARRIVALS_WAIT_NS 500000u /* 0.5 ms: the longest wait of fewer packets */
+#define ARRIVALS_MANY 64u             /* packets that are acknowledged at once */
+#define ARRIVALS_WAIT_NS 500000u      /* 0.5 ms: the longest wait of fewer packets */
+#define ARRIVALS_MOST 256u            /* as ARRIVALS_MANY, if the receiver is patient */
+#define ARRIVALS_PATIENCE_NS 4000000u /* 4 ms: as ARRIVALS_WAIT_NS, if the receiver is patient */
 
 struct arrivals {
 	bool any;
@@ -37,6 +39,12 @@ static inline void arrivals_forget(struct arrivals *arrivals, uint64_t sequence)
 		bitmap_clear(arrivals->came, i % PATH_ACK_BITS);
 }
 
+/* Are packets before this one missing? */
+static inline bool arrivals_skips(const struct arrivals *arrivals, uint32_t sequence)
+{
+	return arrivals->any && (int32_t)(sequence - (uint32_t)arrivals->newest) > 1;
+}
+
 static inline void arrivals_take(struct arrivals *arrivals, uint32_t sequence, uint64_t now)
 {
 	int32_t ahead = (int32_t)(sequence - (uint32_t)arrivals->newest);
@@ -55,11 +63,22 @@ static inline void arrivals_take(struct arrivals *arrivals, uint32_t sequence, u
 	bitmap_set(arrivals->came, full % PATH_ACK_BITS);
 }
 
-static inline uint64_t arrivals_due(const struct arrivals *arrivals)
+/* When an acknowledgement needs a packet of its own. */
+static inline uint64_t arrivals_due(const struct arrivals *arrivals, bool patient)
 {
-	if (arrivals->urgent || arrivals->waiting >= ARRIVALS_MANY)
+	if (arrivals->urgent || arrivals->waiting >= (patient ? ARRIVALS_MOST : ARRIVALS_MANY))
 		return 0;
-	return arrivals->waiting ? arrivals->since + ARRIVALS_WAIT_NS : UINT64_MAX;
+	if (!arrivals->waiting)
+		return UINT64_MAX;
+	return arrivals->since + (patient ? ARRIVALS_PATIENCE_NS : ARRIVALS_WAIT_NS);
+}
+
+/* Should data that leaves take an acknowledgement along? The peer then wakes up only once. But each
+ * acknowledgement costs a packet, so one is for several messages. */
+static inline bool arrivals_ride(const struct arrivals *arrivals, uint64_t now)
+{
+	return arrivals->waiting >= ARRIVALS_MANY ||
+	       (arrivals->waiting && now >= arrivals->since + ARRIVALS_PATIENCE_NS * 3 / 4);
 }
 
 /* Bit i: newest - i has come. */

@@ -15,7 +15,7 @@ struct channel *channel_new(const struct channel_config *config, uint64_t now)
 		return NULL;
 	channel->config = *config;
 	channel->id = config->connects ? config->id : 0;
-	channel->heard_at = channel->beat_at = channel->stalled_at = now;
+	channel->heard_at = channel->beat_at = channel->stalled_at = channel->carried_at = now;
 	channel->granted = config->credit < CHANNEL_MESSAGES ? config->credit : CHANNEL_MESSAGES;
 	monitor_init(&channel->monitor, 0, now);
 	channel->monitor.kind = config->monitor;
@@ -31,6 +31,9 @@ void channel_free(struct channel *channel)
 		free(channel->paths[i].sent);
 	for (unsigned i = 0; i < CHANNEL_MESSAGES; i++) {
 		outgoing_free(&channel->out[i]);
+		if (channel->in[i].state != INCOMING_NONE && channel->config.events.unplace)
+			channel->config.events.unplace(channel->config.events.user,
+			                               channel->in[i].memory);
 		incoming_free(&channel->in[i]);
 	}
 	free(channel);
@@ -80,7 +83,7 @@ trib_status channel_send(struct channel *channel, const void *data, uint32_t byt
 		                   channel->config.name, channel->peer_longest, bytes);
 	out->data = data;
 	out->bytes = bytes;
-	if (channel->unit && !outgoing_start(out, data, bytes, channel->unit))
+	if (channel->unit && !outgoing_start(out, data, bytes, cut_of(channel)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a message to %s",
 		                   channel->config.name);
 	channel->queued++;
@@ -117,6 +120,11 @@ void channel_set_blocked(struct channel *channel, unsigned path, bool blocked)
 	channel->paths[path].blocked = blocked;
 }
 
+void channel_set_late(struct channel *channel, unsigned path, uint64_t late)
+{
+	channel->paths[path].read_late = late;
+}
+
 /* ---- time ---- */
 
 static uint64_t heartbeat_ns(const struct channel *channel)
@@ -141,11 +149,18 @@ static void check_peer(struct channel *channel, uint64_t now)
 	             (double)(now - channel->heard_at) * 1e-9);
 }
 
+/* A carrier knows that a message is in the peer's memory, and not that the peer has seen it. */
+static bool has_arrived(const struct channel *channel)
+{
+	return (channel->config.carried ? channel->peer_delivered : channel->sent) ==
+	       channel->queued;
+}
+
 static void tick_closing(struct channel *channel, uint64_t now)
 {
 	if (!channel->closes)
 		return;
-	if (channel->state == CHANNEL_OPEN && channel->sent == channel->queued) {
+	if (channel->state == CHANNEL_OPEN && has_arrived(channel)) {
 		channel->state = CHANNEL_CLOSING;
 		channel->close_by = now + CHANNEL_LINGER_NS;
 	}
@@ -172,23 +187,27 @@ void channel_tick(struct channel *channel, uint64_t now)
 		channel->stalled_at = now;
 	}
 	check_peer(channel, now);
+	if (channel->config.carried)
+		carried_tick(channel, now);
 	tick_closing(channel, now);
 }
 
 uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, void *buffer,
-                        uint32_t room, uint32_t *segment)
+                        uint32_t room, uint32_t *segment, struct channel_bodies *bodies)
 {
 	uint32_t bytes;
 
+	if (bodies)
+		*bodies = (struct channel_bodies){ 0 };
 	if (now != channel->ticked)
 		channel_tick(channel, now);
-	if (channel->state == CHANNEL_OPEN)
+	if (channel->state == CHANNEL_OPEN && !channel->config.carried)
 		chunks_assign(channel, now);
 	bytes = control_output(channel, path, now, buffer);
 	*segment = bytes;
 	if (bytes || channel->state != CHANNEL_OPEN || channel->paths[path].phase != PHASE_OPEN)
 		return bytes;
-	return chunks_output(channel, path, now, buffer, room, segment);
+	return chunks_output(channel, path, now, buffer, room, segment, bodies);
 }
 
 uint64_t channel_wake(const struct channel *channel, uint64_t now)
@@ -219,7 +238,10 @@ void channel_close(struct channel *channel, uint64_t now)
 
 void channel_refused(struct channel *channel)
 {
-	if (channel->state == CHANNEL_CLOSING)
+	bool silent = channel->ticked >= channel->heard_at + CHANNEL_LINGER_NS;
+
+	if (channel->state == CHANNEL_CLOSING ||
+	    (channel->state == CHANNEL_OPEN && channel->closes && silent))
 		channel->state = CHANNEL_CLOSED;
 }
 

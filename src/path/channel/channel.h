@@ -35,6 +35,8 @@ struct channel_events {
 	void *(*place)(void *user, uint32_t message, uint32_t bytes);
 	/* The message is whole, and all before it are. NULL: ask channel_delivered. */
 	void (*deliver)(void *user, uint32_t message, void *memory, uint32_t bytes);
+	/* Memory that was placed, and that no message will fill. NULL: it needs no care. */
+	void (*unplace)(void *user, void *memory);
 };
 
 struct channel_config {
@@ -48,6 +50,9 @@ struct channel_config {
 	uint32_t longest;        /* bytes of the longest message that may come */
 	uint32_t credit;         /* messages that may come before channel_grant is called */
 	uint64_t timeout;        /* ns of silence after which the peer counts as dead */
+	/* Messages do not travel as packets, but by a carrier (carried.h): so many at a time on
+	 * each path. 0: as packets. */
+	unsigned carried;
 	/* Messages are short, and the peer answers them: acknowledgements go with the answers. */
 	bool patient;
 	enum balancer_kind balancer;
@@ -114,18 +119,28 @@ uint32_t channel_delivered(const struct channel *channel);
 /* `more` messages may come. At most CHANNEL_MESSAGES that are not delivered are allowed. */
 void channel_grant(struct channel *channel, uint32_t more);
 
+/* The packets that follow have waited so many ns for the caller. */
+void channel_set_late(struct channel *channel, unsigned path, uint64_t late);
 /* A packet has come on a path. It may be hostile. `packet` is 8-byte aligned. */
 void channel_receive(struct channel *channel, unsigned path, uint64_t now, const void *packet,
                      size_t bytes);
 /* Time passes: a peer that is silent for too long is dead. channel_output does it, too. */
 void channel_tick(struct channel *channel, uint64_t now);
+/* Data of packets that stays in the messages. */
+struct channel_bodies {
+	const uint8_t *data;
+	unsigned packets;
+};
 /*
  * Writes the next packets of a path, side by side, into 8-byte aligned memory. All are *segment
  * bytes long, the last may be shorter. Returns the bytes; 0: the path has nothing to send now.
  * Output of one path can give work to another: call it for all paths until all give 0.
+ *
+ * With `bodies`, the first packets get only their headers, and room. Their data lies side by side
+ * in the messages, and is valid until the next channel_receive.
  */
 uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, void *buffer,
-                        uint32_t room, uint32_t *segment);
+                        uint32_t room, uint32_t *segment, struct channel_bodies *bodies);
 /* The path's socket is full: no chunk goes there until it has room again. */
 void channel_set_blocked(struct channel *channel, unsigned path, bool blocked);
 /* When channel_output should be called again, also if no packet comes. */
@@ -138,7 +153,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
  * arrived (channel_sent).
  */
 void channel_close(struct channel *channel, uint64_t now);
-/* The peer has closed its socket: a channel that is closing ends. */
+/* The peer has closed its socket, as it seems. A channel that is to close ends: at once if all has
+ * arrived, else if the peer has been silent for CHANNEL_LINGER_NS. */
 void channel_refused(struct channel *channel);
 /* Ends a channel at once. True: it was open, and the next output of each path is a BYE. */
 bool channel_abandon(struct channel *channel);

@@ -61,6 +61,7 @@ static uint32_t put_ack(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (arrivals->any)
 		arrivals_tell(arrivals, ack->came);
+	arrivals->waiting = 0;
 	arrivals->urgent = false;
 	head->sequence = (uint32_t)arrivals->newest;
 	head->held = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
@@ -78,6 +79,20 @@ static uint32_t put_probe(struct channel *channel, unsigned path, uint64_t now, 
 		channel->paths[path].quiet_since = now;
 	head->sequence = sent_add(sent, now, none);
 	return sizeof(*head);
+}
+
+static uint32_t put_carrier(struct channel *channel, unsigned path, uint64_t now, void *buffer)
+{
+	struct channel_path *p = &channel->paths[path];
+	struct path_carrier *body = put_head(channel, path, PATH_CARRIER, buffer,
+	                                     sizeof(struct path_control) + sizeof(*body));
+
+	*body = p->own;
+	body->heard = p->heard.serial;
+	body->asks = p->heard.heard != p->own.serial;
+	p->owes_carrier = false;
+	p->carrier_at = now;
+	return sizeof(struct path_control) + sizeof(*body);
 }
 
 uint64_t hello_at(const struct channel_path *path)
@@ -98,13 +113,13 @@ static bool bye_is_due(const struct channel *channel, const struct channel_path 
 	                       (!p->bye_at || now >= p->bye_at + CHANNEL_BYE_NS));
 }
 
-/* Data that leaves takes acknowledgements along: the peer wakes up only once. */
 static bool ack_is_due(const struct channel *channel, unsigned path, uint64_t now)
 {
 	const struct channel_path *p = &channel->paths[path];
 
-	return now >= arrivals_due(&p->arrivals) ||
-	       (channel->config.patient && p->arrivals.waiting && chunks_are_due(channel, path));
+	return now >= arrivals_due(&p->arrivals, channel->config.patient) ||
+	       (channel->config.patient && arrivals_ride(&p->arrivals, now) &&
+	        chunks_are_due(channel, path));
 }
 
 bool control_is_due(const struct channel *channel, unsigned path, uint64_t now)
@@ -112,7 +127,8 @@ bool control_is_due(const struct channel *channel, unsigned path, uint64_t now)
 	const struct channel_path *p = &channel->paths[path];
 
 	return hello_is_due(channel, p, now) || bye_is_due(channel, p, now) || p->owes_welcome ||
-	       (p->owes_probe && sent_has_room(p->sent)) || ack_is_due(channel, path, now);
+	       (p->owes_probe && sent_has_room(p->sent)) || carrier_is_due(channel, p, now) ||
+	       ack_is_due(channel, path, now);
 }
 
 static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, void *buffer)
@@ -138,6 +154,8 @@ static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, vo
 		p->owes_probe = false;
 		return put_probe(channel, path, now, buffer);
 	}
+	if (carrier_is_due(channel, p, now))
+		return put_carrier(channel, path, now, buffer);
 	return put_ack(channel, path, now, buffer);
 }
 

@@ -5,6 +5,7 @@
 
 #include "wire/checksum.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* The kind of a packet of ours; 0: foreign. */
@@ -57,6 +58,8 @@ static bool take_counts(struct channel *channel, const struct path_control *head
 		channel_finish(channel, head->delivered);
 	if ((int32_t)(head->credit - channel->peer_credit) > 0)
 		channel->peer_credit = head->credit;
+	if (head->delivered - channel->peer_delivered <= channel->fresh - channel->peer_delivered)
+		channel->peer_delivered = head->delivered;
 	return true;
 }
 
@@ -73,7 +76,7 @@ static bool has_paused(const struct channel *channel, unsigned path, uint64_t no
 	       now > since + path_window_patience(&p->window);
 }
 
-static void heard(struct channel *channel, unsigned path, uint64_t now)
+void channel_heard(struct channel *channel, unsigned path, uint64_t now)
 {
 	bool paused = has_paused(channel, path, now);
 
@@ -185,13 +188,14 @@ static bool take_ack(struct channel *channel, unsigned path, uint64_t now,
 	}
 	units_acked(channel, &ack);
 	path_find_lost(channel, path, now);
+	path_window_late(&p->window, p->read_late + head->held);
 	path_window_ack(&p->window, ack.in_time, 0, rtt, p->sent->newest - 1, p->sent->next, now);
 	return true;
 }
 
 /* ---- messages ---- */
 
-static void deliver(struct channel *channel)
+void channel_deliver(struct channel *channel)
 {
 	struct incoming *in = &channel->in[channel->delivered % CHANNEL_MESSAGES];
 
@@ -257,7 +261,7 @@ static bool take_unit(struct channel *channel, const struct path_data *head, siz
 	if (incoming_take(in, head->unit)) {
 		if (length)
 			memcpy(in->memory + (size_t)head->unit * channel->unit, head + 1, length);
-		deliver(channel);
+		channel_deliver(channel);
 	} else {
 		channel->counters.duplicates++;
 	}
@@ -269,17 +273,20 @@ static bool take_data(struct channel *channel, unsigned path, uint64_t now,
 {
 	struct channel_path *p = &channel->paths[path];
 	struct wire_unsent unsent = { channel->id, channel_side(channel) ^ PATH_ANSWERS };
+	bool lacks;
 
-	if (p->phase != PHASE_OPEN || !channel->unit ||
+	if (p->phase != PHASE_OPEN || !channel->unit || channel->config.carried ||
 	    head->check != wire_check_fragment(head, bytes, &unsent))
 		return false;
-	heard(channel, path, now);
+	channel_heard(channel, path, now);
 	channel->counters.received++;
 	if (!take_unit(channel, head, bytes))
 		return false;
 	p->received += bytes - CHANNEL_HEADER;
+	/* A patient receiver tells about a loss at once. */
+	lacks = channel->config.patient && arrivals_skips(&p->arrivals, head->sequence);
 	arrivals_take(&p->arrivals, head->sequence, now);
-	if (head->kind & PATH_WANTS_ACK)
+	if (lacks || head->kind & PATH_WANTS_ACK)
 		p->arrivals.urgent = true;
 	return true;
 }
@@ -326,7 +333,10 @@ static bool take_control(struct channel *channel, unsigned path, uint64_t now,
 		return false;
 	if (channel->paths[path].phase != PHASE_OPEN || !take_counts(channel, head))
 		return false;
-	heard(channel, path, now);
+	channel_heard(channel, path, now);
+	if (kind == PATH_CARRIER)
+		return carrier_take(channel, path, (const struct path_carrier *)(head + 1),
+		                    bytes - sizeof(*head));
 	if (kind == PATH_PROBE) {
 		arrivals_take(&channel->paths[path].arrivals, head->sequence, now);
 		channel->paths[path].arrivals.urgent = true;
@@ -338,12 +348,18 @@ static bool take_control(struct channel *channel, unsigned path, uint64_t now,
 	        take_ack(channel, path, now, head, (const struct path_ack *)(head + 1)));
 }
 
-/* While the channel opens, the answer may come from another version. */
-static void check_version(struct channel *channel, const struct path_data *head, size_t bytes)
+/*
+ * While the channel opens, the answer may come from another version (channel_listener.c). It has
+ * nothing but magic and kind. A packet whose version a link has damaged has more.
+ */
+static void check_version(struct channel *channel, const struct path_control *head, size_t bytes)
 {
+	static const struct path_control nothing;
+
 	if (channel->state != CHANNEL_OPENING || !channel->config.connects ||
-	    bytes < sizeof(*head) || (head->magic & 0xff) != PATH_MAGIC_NAME ||
-	    head->magic == PATH_MAGIC)
+	    bytes != sizeof(*head) || (head->magic & 0xff) != PATH_MAGIC_NAME ||
+	    head->magic == PATH_MAGIC || head->kind != (PATH_WELCOME | PATH_ANSWERS) ||
+	    memcmp(&head->path, &nothing.path, sizeof(*head) - offsetof(struct path_control, path)))
 		return;
 	channel_fail(channel, TRIB_ERR_REFUSED,
 	             "%s speaks version %c of the path protocol, this process version %c",
@@ -357,7 +373,7 @@ void channel_receive(struct channel *channel, unsigned path, uint64_t now, const
 	const unsigned kind = packet_kind(packet, bytes);
 	bool taken = false;
 
-	check_version(channel, head, bytes);
+	check_version(channel, packet, bytes);
 	if (path < PATHS_MAX && kind && head->path == path &&
 	    (kind & PATH_ANSWERS) == (channel_side(channel) ^ PATH_ANSWERS)) {
 		if ((kind & 0x3f) != PATH_DATA)

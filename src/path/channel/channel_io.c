@@ -44,6 +44,7 @@ trib_status channel_io_new(const struct channel_io_config *config, bool connects
 		.longest = config->longest,
 		.credit = config->credit,
 		.timeout = config->timeout,
+		.carried = config->carrier ? config->carrier->depth : 0,
 		.patient = config->patient,
 		.events = config->events,
 	};
@@ -66,12 +67,19 @@ trib_status channel_io_new(const struct channel_io_config *config, bool connects
 	io->self = config->self;
 	io->peer = config->peer;
 	snprintf(io->name, sizeof(io->name), "%s", config->name);
-	io->rx = udp_rx_new(4, false);
+	io->shares_rx = config->rx;
+	io->rx = config->rx ? config->rx : udp_rx_new(CHANNEL_RX, false);
 	io->channel = channel_new(&channel, now);
-	if (!io->rx || !io->channel) {
+	io->carrier = config->carrier;
+	if (!io->rx || !io->channel)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a channel to %s",
+		                     config->name);
+	else if (io->carrier)
+		status = io->carrier->open(io->channel, io->name, config->longest, &config->events,
+		                           &io->carried);
+	if (status != TRIB_OK) {
 		channel_io_free(io);
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a channel to %s",
-		                   config->name);
+		return status;
 	}
 	*out = io;
 	return TRIB_OK;
@@ -92,10 +100,13 @@ void channel_io_free(struct channel_io *io)
 		for (unsigned i = 0; i < io->n_sockets; i++)
 			if (io->sockets[i].fd >= 0)
 				path_socket_send(&io->sockets[i], io->channel, i);
+	if (io->carried)
+		io->carrier->close(io->carried);
 	for (unsigned i = 0; i < io->n_sockets; i++)
 		path_socket_close(&io->sockets[i]);
 	discovery_stop(io->discovery);
-	udp_rx_free(io->rx);
+	if (!io->shares_rx)
+		udp_rx_free(io->rx);
 	channel_free(io->channel);
 	free(io);
 }
@@ -151,6 +162,36 @@ static void tell_addresses(struct channel_io *io, uint64_t now)
 	io->told = true;
 }
 
+/* Is it the pair of addresses that path 0 has? */
+static bool is_first(const struct channel_io *io, const struct virtual_path *path)
+{
+	struct path_address from, to, own = path_address_of(&path->from);
+
+	path_address_of_socket(io->sockets[0].fd, &from, &to);
+	return from.size == own.size && !memcmp(from.raw, own.raw, own.size) &&
+	       udp_same_host(&path->to, &io->paths[0].to);
+}
+
+/* Path 0 opens the channel. With a carrier, the others join address N of both sides. */
+static void pair_addresses(struct channel_io *io)
+{
+	struct udp_address own[PATHS_MAX];
+	const struct path_address *told;
+	unsigned n = channel_peer_addresses(io->channel, &told);
+	unsigned most = io->carrier->addresses(own, PATHS_MAX);
+
+	io->told = true;
+	for (unsigned i = 0; i < n && i < most && io->n_paths < PATHS_MAX; i++) {
+		struct virtual_path *path = &io->paths[io->n_paths];
+
+		if (told[i].size != 4)
+			continue;
+		*path = (struct virtual_path){ .from = own[i] };
+		udp_from_raw(told[i].raw, 4, told[i].port, &path->to);
+		io->n_paths += !is_first(io, path);
+	}
+}
+
 /* Opens given paths at once. When the first path is open, others are looked for. */
 static void search_paths(struct channel_io *io, uint64_t now)
 {
@@ -167,6 +208,8 @@ static void search_paths(struct channel_io *io, uint64_t now)
 			return;
 		discovery_step(io->discovery, now);
 	}
+	if (io->carrier && !io->told && channel_state(io->channel) == CHANNEL_OPEN)
+		pair_addresses(io);
 	while (io->n_tried < PATHS_MAX && (path = channel_io_path(io, io->n_tried)))
 		open_path(io, io->n_tried++, path, now);
 }
@@ -179,6 +222,8 @@ static trib_status first_path(const struct channel_io_config *config, const stru
 	*discovery = NULL;
 	if (config->n_paths) {
 		*path = config->paths[0];
+	} else if (config->carrier) {
+		*path = (struct virtual_path){ .to = *to };
 	} else {
 		status = discovery_start(to, discovery);
 		if (status == TRIB_OK)
@@ -203,8 +248,12 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	status = path_socket_open(&first, path.from.length ? &path.from : NULL, &path.to, false);
 	if (status == TRIB_OK && path_socket_unit(&first, &path.to) < CHANNEL_UNIT_MIN)
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);
+	/* A carrier has no packets of data: paths may have any MTU. */
 	if (status == TRIB_OK)
-		status = channel_io_new(config, true, path_socket_unit(&first, &path.to), now, &io);
+		status = channel_io_new(config, true,
+		                        config->carrier ? CHANNEL_UNIT_MIN
+		                                        : path_socket_unit(&first, &path.to),
+		                        now, &io);
 	if (!io) {
 		path_socket_close(&first);
 		discovery_stop(discovery);
@@ -214,6 +263,8 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	io->n_paths = config->n_paths < PATHS_MAX ? config->n_paths : PATHS_MAX;
 	if (io->n_paths)
 		memcpy(io->paths, config->paths, io->n_paths * sizeof(io->paths[0]));
+	else if (io->carrier)
+		io->paths[io->n_paths++] = path;
 	io->sockets[0] = first;
 	io->n_sockets = io->n_tried = 1;
 	channel_open_path(io->channel, 0, &at, now);
@@ -238,6 +289,8 @@ unsigned channel_fds(const struct channel_io *io, struct pollfd *fds)
 	}
 	if (io->discovery && discovery_fd(io->discovery) >= 0)
 		fds[n++] = (struct pollfd){ .fd = discovery_fd(io->discovery), .events = POLLIN };
+	if (io->carried)
+		fds[n++] = (struct pollfd){ .fd = io->carrier->fd(io->carried), .events = POLLIN };
 	return n;
 }
 
@@ -250,14 +303,36 @@ uint64_t channel_wait(const struct channel_io *io, uint64_t now)
 	return at > now ? at - now : 0;
 }
 
-void channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n)
+bool channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n)
 {
-	for (unsigned i = 0, k = 0; i < n && k < io->n_sockets; k++) {
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++)
+		any |= fds[i].revents != 0;
+	if (io->carried && n && fds[n - 1].revents) /* its place is the last */
+		io->carrier->take(io->carried, clock_now());
+	for (unsigned i = 0, k = 0; any && i < n && k < io->n_sockets; k++) {
 		if (io->sockets[k].fd < 0 || io->sockets[k].fd != fds[i].fd)
 			continue;
 		if (fds[i++].revents & ~POLLOUT)
 			path_socket_receive(&io->sockets[k], io->rx, io->channel, k);
 	}
+	return any;
+}
+
+/* The carrier learns of new paths, agrees with the peer, and sends. */
+static void push_carrier(struct channel_io *io, uint64_t now)
+{
+	for (unsigned i = 0; i < io->n_sockets; i++) {
+		struct path_address from, to;
+
+		if (io->sockets[i].fd < 0 || io->carried_paths & 1ull << i)
+			continue;
+		io->carried_paths |= 1ull << i;
+		path_address_of_socket(io->sockets[i].fd, &from, &to);
+		io->carrier->add_path(io->carried, i, &from, &to);
+	}
+	io->carrier->push(io->carried, now);
 }
 
 trib_status channel_push(struct channel_io *io, uint64_t now)
@@ -266,6 +341,8 @@ trib_status channel_push(struct channel_io *io, uint64_t now)
 
 	if (!io->listener)
 		search_paths(io, now);
+	if (io->carried)
+		push_carrier(io, now);
 	channel_tick(io->channel, now); /* a peer that never comes gives no path to send on */
 	while (any) {
 		any = false;
@@ -278,6 +355,8 @@ trib_status channel_push(struct channel_io *io, uint64_t now)
 
 trib_status channel_step(struct channel_io *io, uint64_t now)
 {
+	if (io->carried)
+		io->carrier->take(io->carried, now);
 	for (unsigned i = 0; i < io->n_sockets; i++)
 		if (io->sockets[i].fd >= 0)
 			path_socket_receive(&io->sockets[i], io->rx, io->channel, i);

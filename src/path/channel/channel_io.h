@@ -12,13 +12,14 @@
 #ifndef TRIB_PATH_CHANNEL_IO_H
 #define TRIB_PATH_CHANNEL_IO_H
 
-#include "path/channel/channel.h"
+#include "path/channel/channel_carrier.h"
 #include "path/page/path_page.h"
 #include "path/virtual/virtual_path.h"
 
 #include <poll.h>
 
-#define CHANNEL_FDS (PATHS_MAX + 1)
+#define CHANNEL_FDS (PATHS_MAX + 2)
+#define CHANNEL_RX 4u /* messages that udp_rx_new gets room for */
 
 struct channel_io_config {
 	uint64_t key;        /* secret of both sides; also tells channels of two processes apart */
@@ -30,6 +31,11 @@ struct channel_io_config {
 	uint32_t chunk;      /* bytes; 0: TRIB_CHUNK */
 	bool patient;        /* see struct channel_config */
 	struct channel_events events;
+	/* Buffers for packets that come, of all channels that one thread drives at a time: fewer
+	 * stay in the cache. NULL: its own. */
+	struct udp_rx *rx;
+	/* Takes the messages, at both sides; NULL: they travel as packets of UDP. */
+	const struct channel_carrier *carrier;
 	/* The side that calls: the paths to use. n_paths 0: they are found (TRIB_PATHS). */
 	const struct virtual_path *paths;
 	unsigned n_paths;
@@ -63,8 +69,9 @@ struct channel *channel_of(const struct channel_io *io);
 unsigned channel_fds(const struct channel_io *io, struct pollfd *fds);
 /* When to step again if no socket is ready: nanoseconds from now; UINT64_MAX: never. */
 uint64_t channel_wait(const struct channel_io *io, uint64_t now);
-/* Receives on the sockets that poll has found ready. `fds`: as channel_fds wrote them. */
-void channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n);
+/* Receives on the sockets that poll has found ready. `fds`: as channel_fds wrote them. False: none
+ * of the channel's sockets is ready. */
+bool channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n);
 /*
  * Sends all that can be. An error ends the channel: the peer is silent, has another version, ...
  * The sentence names it.

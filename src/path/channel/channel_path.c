@@ -20,6 +20,17 @@ void channel_fail(struct channel *channel, trib_status status, const char *forma
 	channel->state = CHANNEL_FAILED;
 }
 
+/* Short messages come in bursts. Their window holds several, so that few are acknowledged singly.
+ */
+static void window_start(const struct channel *channel, struct channel_path *p)
+{
+	bool patient = channel->config.patient;
+
+	path_window_init(&p->window, p->sent->next, patient ? WINDOW_LONG_NS : WINDOW_SHORT_NS);
+	if (patient)
+		p->window.packets = WINDOW_BURSTS;
+}
+
 bool path_start(struct channel *channel, unsigned path, enum path_phase phase, uint64_t now)
 {
 	struct channel_path *p = &channel->paths[path];
@@ -35,7 +46,7 @@ bool path_start(struct channel *channel, unsigned path, enum path_phase phase, u
 		monitor_add(&channel->monitor, now);
 	if (channel->n_paths <= path)
 		channel->n_paths = path + 1;
-	path_window_init(&p->window, 0);
+	window_start(channel, p);
 	p->phase = phase;
 	return true;
 }
@@ -53,13 +64,14 @@ void channel_agree(struct channel *channel, uint32_t unit, uint32_t longest)
 			channel_fail(channel, TRIB_ERR_ARGUMENT,
 			             "%s takes messages of up to %u bytes, not %u",
 			             channel->config.name, longest, out->bytes);
-		else if (!outgoing_start(out, out->data, out->bytes, unit))
+		else if (!outgoing_start(out, out->data, out->bytes, cut_of(channel)))
 			channel_fail(channel, TRIB_ERR_NO_MEMORY, "no memory for a message to %s",
 			             channel->config.name);
 	}
 }
 
-void channel_lose(struct channel *channel, const struct sent_unit *units, unsigned n)
+/* Units that a path did not deliver. They go again, on any path. */
+static void lose_units(struct channel *channel, const struct sent_unit *units, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (units[i].unit == SENT_NO_UNIT ||
@@ -91,7 +103,7 @@ void path_find_lost(struct channel *channel, unsigned path, uint64_t now)
 		p->window.lost += data;
 		if (data)
 			monitor_lost(&channel->monitor, path, now, data * channel->unit);
-		channel_lose(channel, units, n);
+		lose_units(channel, units, n);
 	} while (n == LOST_AT_ONCE);
 }
 
@@ -112,14 +124,14 @@ static void path_leave(struct channel *channel, unsigned path, uint64_t now)
 		data = count_data(units, n);
 		if (data)
 			monitor_lost(&channel->monitor, path, now, data * channel->unit);
-		channel_lose(channel, units, n);
+		lose_units(channel, units, n);
 	}
 	for (; p->pending.n; p->pending.n--, p->pending.first++) {
 		struct sent_unit unit = { p->pending.message, p->pending.first };
 
-		channel_lose(channel, &unit, 1);
+		lose_units(channel, &unit, 1);
 	}
-	path_window_init(&p->window, p->sent->next);
+	window_start(channel, p);
 	p->asked = p->silences = 0;
 }
 
@@ -136,11 +148,14 @@ static uint64_t silence_at(const struct channel_path *p)
 }
 
 /* When a path is asked because it does not answer. Each question is more patient. */
-static uint64_t ask_at(const struct channel_path *p)
+static uint64_t ask_at(const struct channel *channel, const struct channel_path *p)
 {
 	uint64_t from = p->asked_at > p->quiet_since ? p->asked_at : p->quiet_since;
+	uint64_t patience = path_window_patience(&p->window);
 
-	return from + (path_window_patience(&p->window) << (p->asked < 3 ? p->asked : 3));
+	if (channel->config.patient)
+		patience += ARRIVALS_PATIENCE_NS;
+	return from + (patience << (p->asked < 3 ? p->asked : 3));
 }
 
 /* Paths without packets in flight are asked, too. Their answers show that the peer does not pause.
@@ -161,7 +176,7 @@ static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 
 	if (!p->sent->in_flight)
 		return;
-	if (now >= ask_at(p)) {
+	if (now >= ask_at(channel, p)) {
 		p->owes_probe = true;
 		p->asked_at = now;
 		p->asked++;
@@ -213,10 +228,10 @@ uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now)
 		return at;
 	if (control_is_due(channel, path, now) || chunks_are_due(channel, path))
 		return now;
-	at = sooner(at, arrivals_due(&p->arrivals));
+	at = sooner(at, arrivals_due(&p->arrivals, channel->config.patient));
 	at = sooner(at, p->sent->lost_at);
 	if (p->sent->in_flight && !channel_is_dead(channel, path)) {
-		at = sooner(at, ask_at(p));
+		at = sooner(at, ask_at(channel, p));
 		if (channel->heard_at > p->quiet_since)
 			at = sooner(at, silence_at(p));
 	}

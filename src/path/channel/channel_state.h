@@ -24,6 +24,8 @@ enum path_phase { PHASE_NONE, PHASE_CALLING, PHASE_OPEN };
 struct channel_path {
 	enum path_phase phase;
 	bool blocked; /* the socket is full */
+	bool carries; /* its carrier takes messages (carried.h) */
+	bool owes_carrier;
 	struct path_address at;
 	uint64_t called_at; /* time of the last HELLO; 0: none */
 	unsigned calls;     /* HELLOs so far */
@@ -31,6 +33,7 @@ struct channel_path {
 	bool owes_welcome, owes_probe, owes_bye;
 	struct sent_packets *sent;
 	struct path_window window;
+	uint64_t read_late; /* ns that the newest packets waited for the caller */
 	struct arrivals arrivals;
 	struct chunk pending; /* given to this path, not sent yet */
 	uint64_t quiet_since; /* the last answer, or the first packet after it */
@@ -39,6 +42,9 @@ struct channel_path {
 	unsigned silences;    /* silences since the last answer */
 	uint64_t received;    /* bytes of data */
 	unsigned left;        /* times that it was left because it was dead */
+	unsigned flying;      /* messages that its carrier has */
+	uint64_t carrier_at;  /* time of the last CARRIER */
+	struct path_carrier own, heard;
 };
 
 struct channel {
@@ -60,11 +66,13 @@ struct channel {
 	unsigned n_paths; /* the highest path in use, plus 1 */
 	struct channel_path paths[PATHS_MAX];
 
-	uint32_t queued;      /* number of the next message */
-	uint32_t fresh;       /* the first message with units that no path has got */
-	uint32_t sent;        /* all messages below have arrived */
-	uint32_t peer_credit; /* messages below may be sent */
-	uint64_t lost;        /* units that wait to be sent again */
+	uint32_t queued;         /* number of the next message */
+	uint32_t fresh;          /* the first message with units that no path has got */
+	uint32_t sent;           /* all messages below have arrived */
+	uint32_t peer_credit;    /* messages below may be sent */
+	uint32_t peer_delivered; /* messages below were delivered, as the peer says */
+	uint64_t carried_at;     /* the last time that a carrier had a path, or was not needed */
+	uint64_t lost;           /* units that wait to be sent again */
 	struct outgoing out[CHANNEL_MESSAGES];
 
 	uint32_t delivered, granted;
@@ -87,6 +95,12 @@ static inline struct outgoing *channel_outgoing(struct channel *channel, uint32_
 static inline uint32_t unit_of(const struct channel *channel)
 {
 	return channel->unit ? channel->unit : channel->config.unit;
+}
+
+/* Bytes of a piece of a message that is acknowledged as a whole. */
+static inline uint32_t cut_of(const struct channel *channel)
+{
+	return channel->config.carried ? UINT32_MAX : channel->unit;
 }
 
 /* The flag in the packets of this side. */
@@ -115,8 +129,6 @@ void channel_fail(struct channel *channel, trib_status status, const char *forma
 bool path_start(struct channel *channel, unsigned path, enum path_phase phase, uint64_t now);
 /* The agreed unit is known: messages can be cut. */
 void channel_agree(struct channel *channel, uint32_t unit, uint32_t longest);
-/* Units that a path did not deliver. They go again, on any path. */
-void channel_lose(struct channel *channel, const struct sent_unit *units, unsigned n);
 /* Looks for lost packets of a path. */
 void path_find_lost(struct channel *channel, unsigned path, uint64_t now);
 /* All messages below `number` have arrived. */
@@ -124,6 +136,25 @@ void channel_finish(struct channel *channel, uint32_t number);
 /* Timers of a path: lost packets, silence, probes. */
 void path_tick(struct channel *channel, unsigned path, uint64_t now);
 uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now);
+
+/* ---- channel_input.c ---- */
+
+/* A packet, or a message, has come from the peer. */
+void channel_heard(struct channel *channel, unsigned path, uint64_t now);
+/* Hands over the messages that are whole, in their order. */
+void channel_deliver(struct channel *channel);
+
+/* ---- carrier_word.c ---- */
+
+/* Has the path to tell, or to ask, about its carrier? */
+bool carrier_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now);
+bool carrier_take(struct channel *channel, unsigned path, const struct path_carrier *came,
+                  size_t bytes);
+
+/* ---- carried.c ---- */
+
+/* A message that no carrier takes for too long ends the channel. */
+void carried_tick(struct channel *channel, uint64_t now);
 
 /* ---- channel_control.c ---- */
 
@@ -137,11 +168,15 @@ bool control_is_due(const struct channel *channel, unsigned path, uint64_t now);
 
 /* ---- chunks.c ---- */
 
+/* Is there a message that may be sent, and was not yet? */
+bool chunks_are_fresh(const struct channel *channel);
+/* The next chunk: a lost one, or else a fresh one. There is one. */
+struct chunk chunks_take(struct channel *channel);
 /* Gives chunks to paths while any has room. */
 void chunks_assign(struct channel *channel, uint64_t now);
-/* Packets of the chunk that the path has got. */
+/* Packets of the chunk that the path has got. `bodies` NULL: data is copied behind headers. */
 uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uint8_t *buffer,
-                       uint32_t room, uint32_t *segment);
+                       uint32_t room, uint32_t *segment, struct channel_bodies *bodies);
 /* Is there a chunk, and a path that has room for it? */
 bool chunks_wait_for_path(const struct channel *channel);
 /* Can the path send packets of its chunk? */

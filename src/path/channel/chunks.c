@@ -25,7 +25,7 @@ static struct chunk take_lost(struct channel *channel)
 }
 
 /* Messages beyond the peer's credit wait. */
-static bool has_fresh(const struct channel *channel)
+bool chunks_are_fresh(const struct channel *channel)
 {
 	return channel->fresh != channel->queued &&
 	       (int32_t)(channel->peer_credit - channel->fresh) > 0;
@@ -44,13 +44,18 @@ static struct chunk take_fresh(struct channel *channel)
 	return chunk;
 }
 
+struct chunk chunks_take(struct channel *channel)
+{
+	return channel->lost ? take_lost(channel) : take_fresh(channel);
+}
+
 /* The length of the chunk that would be taken next, at least 1, and of its message. */
 static uint32_t next_bytes(const struct channel *channel, uint32_t *message)
 {
 	const struct outgoing *out = &channel->out[channel->fresh % CHANNEL_MESSAGES];
 	uint32_t chunk = channel->chunk_units * channel->unit;
 
-	if (!channel->lost && has_fresh(channel)) {
+	if (!channel->lost && chunks_are_fresh(channel)) {
 		uint64_t left = out->bytes - (uint64_t)out->next * channel->unit;
 
 		*message = out->bytes;
@@ -111,7 +116,8 @@ bool chunks_wait_for_path(const struct channel *channel)
 {
 	uint32_t room[PATHS_MAX], message;
 
-	return channel->state == CHANNEL_OPEN && (channel->lost || has_fresh(channel)) &&
+	return channel->state == CHANNEL_OPEN && !channel->config.carried &&
+	       (channel->lost || chunks_are_fresh(channel)) &&
 	       find_rooms(channel, next_bytes(channel, &message), room);
 }
 
@@ -119,7 +125,7 @@ void chunks_assign(struct channel *channel, uint64_t now)
 {
 	uint32_t room[PATHS_MAX] = { 0 };
 
-	while (channel->lost || has_fresh(channel)) {
+	while (channel->lost || chunks_are_fresh(channel)) {
 		uint32_t message, bytes = next_bytes(channel, &message);
 		int path;
 
@@ -131,56 +137,72 @@ void chunks_assign(struct channel *channel, uint64_t now)
 		                       now);
 		if (path < 0)
 			return;
-		channel->paths[path].pending =
-			channel->lost ? take_lost(channel) : take_fresh(channel);
+		channel->paths[path].pending = chunks_take(channel);
 	}
 }
 
-static uint32_t put_unit(struct channel *channel, unsigned path, uint64_t now, uint8_t *packet,
-                         uint32_t message, uint32_t unit)
+/* Data may stay in the message if it is words: others are padded. */
+static bool put_body(struct channel_bodies *bodies, const uint8_t *data, uint32_t bytes)
 {
-	const struct outgoing *out = channel_outgoing(channel, message);
+	if (!bodies || !bytes || bytes % 8 || (uintptr_t)data % 8)
+		return false;
+	if (!bodies->packets++)
+		bodies->data = data;
+	return true;
+}
+
+static uint32_t put_unit(struct channel *channel, unsigned path, uint64_t now, uint8_t *packet,
+                         struct sent_unit what, struct channel_bodies *bodies)
+{
+	const struct outgoing *out = channel_outgoing(channel, what.message);
+	const uint8_t *data = out->data + (size_t)what.unit * channel->unit;
 	struct path_data *head = (struct path_data *)packet;
-	uint32_t bytes = message_unit_bytes(out->bytes, channel->unit, unit);
+	uint32_t bytes = message_unit_bytes(out->bytes, channel->unit, what.unit);
 	uint32_t padded = (bytes + 7) & ~7u;
-	struct sent_unit what = { message, unit };
 
 	*head = (struct path_data){
 		.magic = PATH_MAGIC,
 		.kind = (uint8_t)(PATH_DATA | channel_side(channel)),
 		.path = (uint8_t)path,
 		.sequence = sent_add(channel->paths[path].sent, now, what),
-		.message = message,
-		.unit = unit,
+		.message = what.message,
+		.unit = what.unit,
 		.bytes = out->bytes,
 	};
-	if (bytes)
-		memcpy(packet + CHANNEL_HEADER, out->data + (size_t)unit * channel->unit, bytes);
-	memset(packet + CHANNEL_HEADER + bytes, 0, padded - bytes);
+	if (!put_body(bodies, data, bytes)) {
+		if (bytes)
+			memcpy(packet + CHANNEL_HEADER, data, bytes);
+		memset(packet + CHANNEL_HEADER + bytes, 0, padded - bytes);
+	}
 	channel->counters.packets++;
 	channel->counters.bytes += bytes;
 	return CHANNEL_HEADER + padded;
 }
 
-/* An acknowledgement is wanted soon if packets wait for it. */
+/* An acknowledgement is wanted at once if packets wait for it, or will soon. */
 static bool wants_ack(const struct channel *channel, const struct channel_path *p)
 {
 	return !channel->config.patient || p->pending.n ||
-	       2 * path_window_room(&p->window, p->sent->in_flight) < (uint32_t)p->window.packets;
+	       4 * path_window_room(&p->window, p->sent->in_flight) < (uint32_t)p->window.packets;
 }
 
 static void seal(const struct channel *channel, bool wants, uint8_t *packets, uint32_t bytes,
-                 uint32_t segment)
+                 const struct channel_bodies *bodies)
 {
+	const uint32_t segment = CHANNEL_HEADER + channel->unit;
 	struct wire_unsent unsent = { channel->id, channel_side(channel) };
+	unsigned split = bodies ? bodies->packets : 0, k = 0;
 
-	for (uint32_t at = 0; at < bytes; at += segment) {
+	for (uint32_t at = 0; at < bytes; at += segment, k++) {
 		uint32_t length = bytes - at < segment ? bytes - at : segment;
 		struct path_data *head = (struct path_data *)(packets + at);
 
 		if (wants && at + length == bytes)
 			head->kind |= PATH_WANTS_ACK;
-		head->check = wire_check_fragment(head, length, &unsent);
+		head->check =
+			k < split ? wire_check_split(head, bodies->data + (size_t)k * channel->unit,
+		                                     length, &unsent)
+				  : wire_check_fragment(head, length, &unsent);
 	}
 }
 
@@ -197,7 +219,7 @@ bool chunks_are_due(const struct channel *channel, unsigned path)
 }
 
 uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uint8_t *buffer,
-                       uint32_t room, uint32_t *segment)
+                       uint32_t room, uint32_t *segment, struct channel_bodies *bodies)
 {
 	struct channel_path *p = &channel->paths[path];
 	const uint32_t full = CHANNEL_HEADER + channel->unit;
@@ -216,12 +238,16 @@ uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uin
 		most = CHANNEL_BURST;
 	while (p->pending.n && sent_has_room(p->sent) && bytes + full <= room && last == full &&
 	       p->sent->in_flight - before < most) {
-		uint32_t unit = p->pending.first++;
+		struct sent_unit what = { p->pending.message, p->pending.first };
+		bool acked = bitmap_get(channel_outgoing(channel, what.message)->acked, what.unit);
 
+		if (acked && bytes)
+			break; /* what follows does not lie side by side with what is there */
+		p->pending.first++;
 		p->pending.n--;
-		if (bitmap_get(channel_outgoing(channel, p->pending.message)->acked, unit))
+		if (acked)
 			continue;
-		last = put_unit(channel, path, now, buffer + bytes, p->pending.message, unit);
+		last = put_unit(channel, path, now, buffer + bytes, what, bodies);
 		bytes += last;
 	}
 	if (!bytes)
@@ -229,6 +255,6 @@ uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uin
 	if (!before)
 		p->quiet_since = now;
 	monitor_sent(&channel->monitor, path, now, (p->sent->in_flight - before) * channel->unit);
-	seal(channel, wants_ack(channel, p), buffer, bytes, full);
+	seal(channel, wants_ack(channel, p), buffer, bytes, bodies);
 	return bytes;
 }

@@ -18,12 +18,16 @@ struct channel_listener {
 struct channel_io {
 	struct channel *channel;
 	struct udp_rx *rx;
+	bool shares_rx; /* with other channels: the caller frees it */
 	struct path_socket sockets[PATHS_MAX];
 	unsigned n_sockets; /* the highest in use, plus 1 */
 	uint64_t key;
 	uint32_t self, peer;
 	char name[CHANNEL_NAME];
-	uint64_t failed_paths; /* bit i: path i could not be opened */
+	uint64_t failed_paths;                 /* bit i: path i could not be opened */
+	const struct channel_carrier *carrier; /* NULL: none */
+	void *carried;                         /* what it has made; NULL: nothing */
+	uint64_t carried_paths;                /* bit i: the carrier knows path i */
 
 	/* The side that calls: */
 	struct virtual_path paths[PATHS_MAX];

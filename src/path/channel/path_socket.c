@@ -97,8 +97,10 @@ void path_socket_receive(struct path_socket *socket, struct udp_rx *rx, struct c
 
 		for (int i = 0; i < n; i++) {
 			const struct udp_message *message = udp_message(rx, i);
+			uint64_t came_at = arrival(message, now, now_real);
 
-			take_message(message, channel, path, arrival(message, now, now_real));
+			channel_set_late(channel, path, now - came_at);
+			take_message(message, channel, path, came_at);
 		}
 		/* An error is that of an earlier packet, e.g. a port that is closed. */
 		if (n == -ECONNREFUSED)
@@ -110,6 +112,7 @@ void path_socket_receive(struct path_socket *socket, struct udp_rx *rx, struct c
 
 bool path_socket_send(struct path_socket *socket, struct channel *channel, unsigned path)
 {
+	struct channel_bodies bodies;
 	uint32_t bytes, segment;
 	bool any = false;
 	int result;
@@ -119,10 +122,12 @@ bool path_socket_send(struct path_socket *socket, struct channel *channel, unsig
 	while (socket->used < PATH_SOCKET_BURSTS && udp_tx_room(socket->tx)) {
 		uint8_t *burst = socket->bursts + (size_t)socket->used * BURST_ROOM;
 
-		bytes = channel_output(channel, path, clock_now(), burst, UDP_GSO_BYTES, &segment);
+		bytes = channel_output(channel, path, clock_now(), burst, UDP_GSO_BYTES, &segment,
+		                       &bodies);
 		if (!bytes)
 			break;
-		udp_tx_add(socket->tx, burst, bytes, segment, NULL);
+		udp_tx_add_split(socket->tx, burst, bytes, segment, bodies.data, bodies.packets,
+		                 CHANNEL_HEADER);
 		socket->used++;
 		any = true;
 	}

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define MAGIC 0x42525654u /* "TVRB" */
-#define VERSION 1u
-#define HEAD_BYTES 72u
+#define VERSION 2u
+#define HEAD_BYTES 80u
 #define PATH_BYTES 32u
 #define LEAVING 1u
 
@@ -46,8 +46,11 @@ size_t pact_write(const struct pact *pact, uint8_t *out)
 	put(&at, pact->key, 4);
 	put(&at, pact->notes, 4);
 	put(&at, pact->receives, 4);
-	put(&at, 0, 8);
-	put(&at, 0, 4);
+	put(&at, pact->via, 2);
+	put(&at, pact->app.phase, 2);
+	put(&at, pact->app.psn, 4);
+	put(&at, pact->app.epoch, 4);
+	put(&at, pact->consumed, 8);
 	for (unsigned i = 0; i < pact->n_paths; i++) {
 		const struct pact_path *path = &pact->paths[i];
 
@@ -87,6 +90,9 @@ static trib_status check(const struct pact *pact)
 	    !pact->receives || pact->receives > pact->notes)
 		return status_fail(TRIB_ERR_MISMATCH, "%u notes for %u receives", pact->notes,
 		                   pact->receives);
+	if (pact->app.phase > PACT_FAILED || pact->app.psn >> 24 || pact->via >= PATHS_MAX)
+		return status_fail(TRIB_ERR_MISMATCH, "the QP has phase %u, packet %u and path %u",
+		                   pact->app.phase, pact->app.psn, pact->via);
 	return TRIB_OK;
 }
 
@@ -117,7 +123,11 @@ trib_status pact_parse(const uint8_t *bytes, size_t n, struct pact *pact)
 	pact->key = (uint32_t)get(&at, 4);
 	pact->notes = (uint32_t)get(&at, 4);
 	pact->receives = (uint32_t)get(&at, 4);
-	at = bytes + HEAD_BYTES;
+	pact->via = (unsigned)get(&at, 2);
+	pact->app.phase = (enum pact_phase)get(&at, 2);
+	pact->app.psn = (uint32_t)get(&at, 4);
+	pact->app.epoch = (uint32_t)get(&at, 4);
+	pact->consumed = get(&at, 8);
 	status = check(pact);
 	for (unsigned i = 0; i < pact->n_paths && status == TRIB_OK; i++)
 		status = parse_path(&at, i, &pact->paths[i]);
@@ -125,13 +135,6 @@ trib_status pact_parse(const uint8_t *bytes, size_t n, struct pact *pact)
 }
 
 /* ---- epochs ---- */
-
-bool pact_is_fenced(const struct pact_path *own, const struct pact_path *peer)
-{
-	return own->phase == PACT_FAILED &&
-	       (peer->epoch > own->epoch ||
-	        (peer->epoch == own->epoch && peer->phase == PACT_FAILED));
-}
 
 bool pact_is_usable(const struct pact_path *own, const struct pact_path *peer)
 {
@@ -151,8 +154,9 @@ enum pact_step pact_next(struct pact_path *own, const struct pact_path *peer, bo
 		own->phase = PACT_FAILED;
 		return PACT_FAIL;
 	}
-	if ((own->phase == PACT_FAILED && drained && pact_is_fenced(own, peer)) ||
-	    (own->phase == PACT_FRESH && is_left(own, peer))) {
+	/* If both sides have left an epoch, nothing that was sent in it arrives any more. */
+	if (is_left(own, peer) &&
+	    (own->phase == PACT_FRESH || (own->phase == PACT_FAILED && drained))) {
 		own->epoch = peer->epoch > own->epoch ? peer->epoch : own->epoch + 1;
 		own->phase = PACT_FRESH;
 		return PACT_RENEW;

@@ -4,7 +4,8 @@
  *
  * Every message carries the sender's full state and a serial number, so loss, duplication and delay
  * are harmless. A path is a pair of hidden QPs. It lives in epochs: when it fails, both sides close
- * their QP, and open it again in the next epoch with new packet numbers.
+ * their QP, and open it again in the next epoch with new packet numbers. The application's QPs do
+ * the same. They are connected again on a path that works.
  */
 #ifndef TRIB_PATH_VERBS_PACT_H
 #define TRIB_PATH_VERBS_PACT_H
@@ -42,6 +43,14 @@ struct pact {
 	uint32_t receives;  /* outstanding receives at most */
 	uint64_t rings;     /* address of both rings: receives, then lengths */
 	uint32_t key;       /* of that memory */
+	/*
+	 * The application's QP lives in epochs, too. `consumed`: the receives that it has consumed
+	 * in all epochs before this one. `via`: the path on which it is to be connected in this
+	 * epoch; that of the side with the smaller nonce holds.
+	 */
+	struct pact_path app; /* without address and qpn */
+	unsigned via;
+	uint64_t consumed;
 	unsigned n_paths;
 	struct pact_path paths[PATHS_MAX];
 };
@@ -63,8 +72,6 @@ enum pact_step {
  * own->phase and own->epoch; the caller acts, and tells the peer.
  */
 enum pact_step pact_next(struct pact_path *own, const struct pact_path *peer, bool drained);
-/* Nothing arrives any more of what own's epoch `epoch` has sent. */
-bool pact_is_fenced(const struct pact_path *own, const struct pact_path *peer);
 /* May data be sent? */
 bool pact_is_usable(const struct pact_path *own, const struct pact_path *peer);
 

@@ -110,6 +110,35 @@ static unsigned free_chunk(const struct splitter *s)
 	return NONE;
 }
 
+/*
+ * How long a chunk would take, in chunks of the fastest path. A path counts as slower if it takes
+ * about twice as long, three times, and so on: smaller differences are mostly errors of the
+ * measurement.
+ */
+static uint64_t wait_of(const struct splitter *s, unsigned path, uint64_t fastest)
+{
+	uint64_t bps = s->estimates.paths[path].bps;
+	uint64_t slowness = bps ? (fastest + bps / 2) / bps : 1;
+
+	return (s->flying[path] + 1) * (slowness ? slowness : 1);
+}
+
+/* Leaves room only where a chunk arrives first: so the last chunks of a request end together. */
+static void keep_soonest(const struct splitter *s, uint32_t room[])
+{
+	uint64_t fastest = 0, soonest = UINT64_MAX;
+
+	for (unsigned i = 0; i < s->n_paths; i++)
+		if (s->up[i] && s->estimates.paths[i].bps > fastest)
+			fastest = s->estimates.paths[i].bps;
+	for (unsigned i = 0; i < s->n_paths; i++)
+		if (room[i] && wait_of(s, i, fastest) < soonest)
+			soonest = wait_of(s, i, fastest);
+	for (unsigned i = 0; i < s->n_paths; i++)
+		if (wait_of(s, i, fastest) > soonest)
+			room[i] = 0;
+}
+
 /* A path for `bytes`, or -1. */
 static int choose_path(struct splitter *s, uint32_t bytes, uint32_t message, uint64_t now)
 {
@@ -120,6 +149,8 @@ static int choose_path(struct splitter *s, uint32_t bytes, uint32_t message, uin
 
 		room[i] = open ? (s->config.depth - s->flying[i]) * s->config.chunk : 0;
 	}
+	if (s->config.balancer == BALANCE_BANDWIDTH)
+		keep_soonest(s, room);
 	return balancer_choose(&s->balancer, &s->estimates, room, bytes ? bytes : 1, message, now);
 }
 
@@ -248,11 +279,13 @@ static bool is_in_place(const struct split_entry *entry)
 
 static struct split_action next_whole(struct splitter *s)
 {
+	if (s->own_down && !s->broken)
+		return (struct split_action){ .kind = SPLIT_NOTHING };
 	for (; s->whole < s->posted; s->whole++) {
 		struct split_entry *entry = split_entry_of(s, s->whole);
 		enum split_action_kind kind = SPLIT_POST_WHOLE;
 
-		if (entry->done)
+		if (entry->done || entry->posted)
 			continue;
 		if (!s->broken) {
 			if (s->whole >= s->limit || !entry->decided)
@@ -396,7 +429,7 @@ bool splitter_is_stuck(const struct splitter *s)
 	for (unsigned i = 0; i < s->top; i++)
 		if (s->chunks[i].state == CHUNK_PARKED)
 			return true;
-	return s->cut < s->posted && s->n_paths && !paths_up(s);
+	return s->own_down || (s->cut < s->posted && s->n_paths && !paths_up(s));
 }
 
 /* ---- paths ---- */
@@ -433,6 +466,25 @@ bool splitter_is_wrong(const struct splitter *s, int *status)
 	return !s->broken && s->limit == s->head && s->head < s->posted;
 }
 
+/* The oldest request that is not done fails. Later ones flush, also those that are in place. */
+static void flush_after(struct splitter *s, int status)
+{
+	bool failed = false;
+
+	for (uint64_t i = s->head; i < s->posted; i++) {
+		struct split_entry *entry = split_entry_of(s, i);
+
+		if (failed && entry->done)
+			entry->done = entry->posted = false;
+		else if (s->own_down)
+			entry->posted = false;
+		if (!failed && !entry->done)
+			entry->status = status;
+		failed = failed || !entry->done;
+	}
+	s->whole = s->head;
+}
+
 void splitter_break(struct splitter *s, int status)
 {
 	if (s->broken)
@@ -446,12 +498,5 @@ void splitter_break(struct splitter *s, int status)
 		s->up[i] = false;
 		s->flying[i] = 0;
 	}
-	for (uint64_t i = s->head; i < s->posted; i++) {
-		struct split_entry *entry = split_entry_of(s, i);
-
-		if (!entry->done) {
-			entry->status = status;
-			break;
-		}
-	}
+	flush_after(s, status);
 }

@@ -16,6 +16,8 @@
  * - A chunk waits for earlier chunks and requests with common bytes.
  * - Chunks of a path that failed are parked until both sides have closed its QPs. Then they go
  *   again, on any path. So a late packet never changes memory that the application has reused.
+ * - The own QP can fail and be connected again, on another path. The peer then says how many
+ * receives it has consumed, which tells what has to go again.
  */
 #ifndef TRIB_PATH_VERBS_SPLITTER_H
 #define TRIB_PATH_VERBS_SPLITTER_H
@@ -48,9 +50,9 @@ struct split_request {
 enum split_action_kind {
 	SPLIT_NOTHING,
 	SPLIT_POST_CHUNK, /* on the hidden QP of `path`; its completion is splitter_chunk_done */
-	SPLIT_POST_NOTE,  /* the same, for the note of a split request that consumes a receive */
+	SPLIT_POST_NOTE,  /* as a chunk: the note of a split request that consumes a receive */
 	SPLIT_POST_WHOLE, /* on the own QP; its completion is splitter_whole_done */
-	SPLIT_POST_END,   /* the same with 0 bytes: the request was split and consumes a receive */
+	SPLIT_POST_END,   /* as a whole, 0 bytes: the request was split and consumes a receive */
 };
 
 struct split_action {
@@ -121,8 +123,9 @@ struct splitter {
 	uint32_t notes_ahead; /* notes may be written for so many receives beyond `consumed` */
 	unsigned n_paths;     /* 0: no agreement, all requests go whole */
 	unsigned own;         /* the path of the own QP */
-	bool hold;            /* requests that may be split wait: the agreement is near */
-	bool up[PATHS_MAX];   /* the path takes chunks */
+	bool own_down; /* the own QP has failed: what it holds is lost, and nothing is posted */
+	bool hold;     /* requests that may be split wait: the agreement is near */
+	bool up[PATHS_MAX]; /* the path takes chunks */
 	unsigned flying[PATHS_MAX];
 	struct monitor estimates;
 	struct balancer balancer;
@@ -164,6 +167,15 @@ void splitter_path_up(struct splitter *s, unsigned path, uint64_t now, uint64_t 
 void splitter_path_down(struct splitter *s, unsigned path, uint64_t now);
 /* Both QPs of the path are closed: what it held goes again on others. */
 void splitter_fenced(struct splitter *s, unsigned path);
+
+/* The own QP has failed, or the peer's. Its requests have no answer any more. */
+void splitter_own_down(struct splitter *s);
+/*
+ * It is connected again, on path `own`. `consumed`: the peer's QP has consumed so many receives
+ * since the beginning. False: a request was lost that cannot go twice, such as an atomic; the
+ * caller breaks.
+ */
+bool splitter_own_up(struct splitter *s, unsigned own, uint64_t consumed);
 
 /*
  * The peer is gone, or a request failed: from now on each request is to be posted on the own QP,

@@ -34,7 +34,7 @@ enum path_found {
 };
 
 /*
- * Follows TRIB_PATHS. If a router is on the way, this call waits up to 20 ms (DISCOVERY_FIRST_NS)
+ * Follows TRIB_PATHS. If a router is on the way, this call waits up to 50 ms (DISCOVERY_FIRST_NS)
  * for the hops of path 0. Otherwise it sends nothing.
  */
 trib_status discovery_start(const struct udp_address *to, struct discovery **out);

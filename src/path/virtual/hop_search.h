@@ -21,8 +21,8 @@
 
 #define SEARCH_CANDIDATES 48u
 #define SEARCH_TRACED 8u             /* candidates traced at once */
-#define SEARCH_FRUITLESS 12u         /* candidates in a row without a new path */
-#define SEARCH_PATIENCE 4u           /* or so many for each path, if these are more */
+#define SEARCH_FRUITLESS 12u         /* candidates in a row without a new path, at least */
+#define SEARCH_PATIENCE 4u           /* candidates in a row for each known path */
 #define SEARCH_SAME 4u               /* answers after which a hop counts as common to all paths */
 #define SEARCH_DOUBLES 4u            /* doubles that are traced again in a round */
 #define SEARCH_WAIT_NS 50000000ull   /* 50 ms: the wait for the answer to a probe */

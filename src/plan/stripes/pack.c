@@ -185,7 +185,9 @@ static unsigned mix_units(const struct pack_mix *mix)
 	return mix->heavy * mix->heavy_weight + mix->light * mix->light_weight;
 }
 
-bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struct shape *shape)
+/* Packs the trees with a unit of `unit` bits a second; false: they do not fit. */
+static bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit,
+                      struct shape *shape)
 {
 	shape_clear(shape);
 	return hosts_count(pack, mix_units(mix), unit) &&

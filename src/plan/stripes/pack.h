@@ -31,9 +31,6 @@ struct pack_mix {
 	bool small_root; /* the root saves a stream: make the host with the least capacity root */
 };
 
-/* Packs the trees with a unit of `unit` bits a second; false: they do not fit. */
-bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struct shape *shape);
-
 /* The largest unit at which the trees fit; 0: none. All trees together stay below `most`. */
 double pack_search(struct pack *pack, const struct pack_mix *mix, double most, struct shape *shape);
 

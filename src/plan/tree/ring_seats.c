@@ -31,9 +31,10 @@ size_t ring_seats_print(const struct ring_seat *seats, unsigned n, char *out, si
 
 		inet_ntop(family_of(seat), seat->address, address, sizeof(address));
 		used += (size_t)snprintf(used < size ? out + used : NULL,
-		                         used < size ? size - used : 0, "%s%s%s%s:%u/%u%s",
+		                         used < size ? size - used : 0, "%s%s%s%s:%u/%u%s%s",
 		                         i ? "," : head, six ? "[" : "", address, six ? "]" : "",
-		                         seat->port, seat->payload, i + 1 == n ? ")" : "");
+		                         seat->port, seat->payload, seat->rdma ? "r" : "",
+		                         i + 1 == n ? ")" : "");
 	}
 	return used;
 }
@@ -76,6 +77,8 @@ static bool take_seat(const char **at, struct ring_seat *seat)
 		return false;
 	seat->port = (uint16_t)port;
 	seat->payload = (uint32_t)payload;
+	seat->rdma = **at == 'r';
+	*at += seat->rdma;
 	return true;
 }
 

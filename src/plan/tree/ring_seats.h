@@ -4,6 +4,8 @@
  * for the rank before it, and how many bytes of a fragment its network carries:
  *
  *     ring(10.0.0.1:40001/1448,10.0.0.2:40001/1448,[fd00::3]:40002/1424)
+ *
+ * An "r" behind the bytes says that the rank has an RDMA device.
  */
 #ifndef TRIB_PLAN_TREE_RING_SEATS_H
 #define TRIB_PLAN_TREE_RING_SEATS_H
@@ -15,7 +17,7 @@
 /* Where a rank listens, as ranks also tell each other. Little-endian. */
 struct ring_seat {
 	uint8_t family; /* 4 or 6; 0: unknown */
-	uint8_t unused;
+	uint8_t rdma;   /* 1: it has an RDMA device */
 	uint16_t port;
 	uint8_t address[16];
 	uint32_t payload; /* bytes of a fragment that its network carries */

@@ -34,7 +34,7 @@ struct pattern_op {
 	 * aggregated, the step ends at max(t + rest_s, floor_s).
 	 */
 	double rest_s, floor_s;
-	double fast_rest_s, fast_floor_s; /* likewise, if all later ones are aggregated */
+	double fast_rest_s, fast_floor_s; /* the same two, if all later ones are aggregated */
 	/* The part of floor_s and fast_floor_s that is computation, and changes with the pace. */
 	float floor_compute_s, fast_floor_compute_s;
 };

@@ -14,7 +14,7 @@ struct aggregator_options {
 	bool open;                /* without a cookie and a secret, anyone may join; else nobody */
 	unsigned threads;         /* upper bound of the lanes of a job */
 	uint64_t pool_bytes;      /* memory limit of all pools together; 0: no limit */
-	uint64_t each_pool_bytes; /* ... of the pool of one communicator; 0: no other limit */
+	uint64_t each_pool_bytes; /* memory limit of the pool of one communicator; 0: no limit */
 	uint64_t link_bps;        /* rate of the children's link, bit/s; 0: ask the device */
 	unsigned capacity;        /* jobs that may have sums in flight at once; 0: any number */
 	struct network_list parents; /* where the aggregators above may be */

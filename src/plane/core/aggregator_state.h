@@ -12,7 +12,7 @@
 #ifndef TRIB_PLANE_CORE_AGGREGATOR_STATE_H
 #define TRIB_PLANE_CORE_AGGREGATOR_STATE_H
 
-#include "base/job_roster.h"
+#include "plane/core/job_roster.h"
 #include "base/secret.h"
 #include "engine/engine_table.h"
 #include "plane/core/carrier.h"

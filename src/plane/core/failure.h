@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A communicator fails once. The first cause stays, and every child is told it. */
+/* A communicator fails once. The first cause stays, and every child gets it. */
 #ifndef TRIB_PLANE_CORE_FAILURE_H
 #define TRIB_PLANE_CORE_FAILURE_H
 

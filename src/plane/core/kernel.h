@@ -83,6 +83,8 @@ struct kernel_ops {
 	                        const struct wire_report *report, const uint64_t *repeat);
 	/* This packet of a child asks again for a result of an engine, in this cell. */
 	void (*repeated)(struct agg_lane *lane, unsigned child, uint32_t cell, uint64_t now);
+	/* User space has sent a result of an engine. */
+	void (*sent)(struct agg_lane *lane);
 	/* The parent lacks `astray` of the sums that the program sent. False: it sends none. */
 	bool (*parent_answered)(struct agg_lane *lane, uint32_t astray);
 	/* Adds the sums that the program has sent to lane->flight and lane->up. */

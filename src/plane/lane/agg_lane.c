@@ -32,10 +32,8 @@ struct wire_unsent agg_lane_unsent(const struct agg_lane *lane, uint64_t positio
 static void tell_low(struct thread *thread, struct agg_lane *lane, const struct udp_address *to,
                      uint64_t base, uint32_t bits)
 {
-	struct {
-		struct wire_control header;
-		struct wire_status status;
-	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
+	struct status_packet packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS,
+		                                              WIRE_ALL) };
 
 	packet.status.low = lane->dense->low;
 	dense_complete(lane->dense, &lane->pool, base, bits, &packet.status);

@@ -51,11 +51,14 @@ struct agg_lane {
 	uint16_t told_again[WIRE_CHILDREN_MAX];
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	uint32_t carried[WIRE_CHILDREN_MAX];       /* a worker's report of its own link */
+	uint16_t away[WIRE_CHILDREN_MAX];          /* as in its newest report */
 	uint16_t waited[WIRE_CHILDREN_MAX];        /* a worker's report of its own waiting */
 	struct wire_call calls[WIRE_CHILDREN_MAX]; /* what it has called, by its newest report */
 	struct closed_port closed[WIRE_CHILDREN_MAX];
 	uint8_t ways[WIRE_CHILDREN_MAX];    /* of an engine's lane: enum wire_wait_way */
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* an aggregator's report: ranks that it waits for */
+	uint32_t earlier; /* a call that children made differently, as `asks` in struct wire_status;
+	                     0: none is known */
 	uint32_t parent_asks; /* the call that the parent asks for, as in struct wire_status */
 	uint64_t disputed_at; /* when a packet did not fit those of other children; 0: never */
 	char dispute[WIRE_TEXT_MAX]; /* that in words */
@@ -111,6 +114,11 @@ static inline struct wire_control wire_answer(const struct comm *comm, const str
 		                      .pos = wire_pos(lane ? lane->index : 0, 0),
 		                      .ack = lane ? (uint32_t)lane->dense->low : 0 };
 }
+
+struct status_packet {
+	struct wire_control header;
+	struct wire_status status;
+};
 
 /* Queues a result for one child, or for all with WIRE_ALL. False: no room for a repeat. */
 bool agg_lane_queue_result(struct agg_lane *lane, uint64_t position, uint8_t child);

@@ -29,6 +29,22 @@ static void fail(struct agg_lane *lane, unsigned child, unsigned other)
 	                wire_call_text(&lane->calls[other], others), lane->calls[child].number);
 }
 
+/* Two children agree on a call, but not on the calls before it: they are asked for those, one by
+ * one. */
+static void look_back(struct agg_lane *lane, unsigned child, unsigned other, uint64_t now)
+{
+	uint32_t number = lane->calls[child].number;
+	char one[120], two[120];
+
+	lane->earlier = number; /* plus 1, as in struct wire_status: the call before it */
+	child_calls_dispute(
+		lane, child, now,
+		"ranks called different collectives: %s and %s have not made the same calls before "
+		"call #%u",
+		caller(lane, child, one, sizeof(one)), caller(lane, other, two, sizeof(two)),
+		number);
+}
+
 void child_calls_take(struct agg_lane *lane, unsigned child, const struct wire_call *call,
                       uint64_t now)
 {
@@ -39,11 +55,14 @@ void child_calls_take(struct agg_lane *lane, unsigned child, const struct wire_c
 		unsigned other = (unsigned)__builtin_ctzll(left);
 		const struct wire_call *theirs = &lane->calls[other];
 
-		if (theirs->kind && theirs->number == mine->number &&
-		    !wire_call_is_same(theirs, mine)) {
+		if (!theirs->kind || theirs->number != mine->number)
+			continue;
+		if (!wire_call_is_same(theirs, mine)) {
 			fail(lane, child, other);
 			return;
 		}
+		if (theirs->before != mine->before)
+			look_back(lane, child, other, now);
 	}
 	/* Reports that name the calls come much sooner than half of the time for silence. */
 	if (lane->disputed_at &&
@@ -70,6 +89,8 @@ uint32_t child_calls_asked(const struct agg_lane *lane)
 {
 	const struct wire_call *first = first_open(lane);
 
+	if (lane->earlier)
+		return lane->earlier;
 	if (!first || (lane->parent_asks && (int32_t)(lane->parent_asks - 1 - first->number) < 0))
 		return lane->parent_asks;
 	return first->number + 1;

@@ -225,73 +225,96 @@ static void note_losses(struct agg_lane *lane, unsigned child, const struct wire
 	lane->missed[child] += lost;
 }
 
+/* Notes all that the report says about the child itself. */
+static void note_report(struct thread *thread, struct agg_lane *lane,
+                        const struct wire_control *header)
+{
+	const struct wire_report *report = wire_payload(header);
+	unsigned child = header->child;
+
+	note_hearing(thread, lane, header);
+	child_calls_take(lane, child, &report->call, thread->now);
+	if (lane->kernel)
+		lane->kernel->ops->group_probe_seen(lane);
+	if (lane->engine.lane) {
+		lane->ways[child] = (uint8_t)report->want;
+	} else {
+		child_rates_take_report(thread, lane, header);
+		note_losses(lane, child, report);
+	}
+	lane->awaits[child] = report->waiting;
+	lane->carried[child] = report->carried;
+	lane->waited[child] = report->waited;
+	lane->away[child] = report->away;
+	dense_ack(lane->dense, child, header->ack);
+	if (lane->dense->has_parent)
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
+}
+
+/* Queues the results that the child asks for. */
+static void queue_repeats(struct agg_lane *lane, unsigned child, const struct wire_report *report,
+                          const uint64_t *repeat)
+{
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
+		if (!report->young) /* the child is sure that they are lost */
+			lane->recent_losses[child] += (uint32_t)__builtin_popcountll(repeat[i]);
+		for (uint64_t word = repeat[i]; word; word &= word - 1)
+			agg_lane_queue_result(
+				lane, report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
+				child);
+	}
+}
+
+/* Fills what dense_answer() leaves out of the answer to a report. */
+static void fill_status(struct thread *thread, struct agg_lane *lane, unsigned child,
+                        struct status_packet *packet)
+{
+	uint64_t ack = lane->dense->ack[child];
+
+	packet->header.pos = wire_pos(lane->index, ack);
+	packet->header.ack = (uint32_t)lane->dense->low;
+	packet->status.waiting = agg_lane_waiting(lane, ack);
+	if (lane->dense->has_parent &&
+	    (!packet->status.waiting || !uplink_cell(lane->dense, &lane->pool, ack)))
+		packet->status.waiting |= lane->up.waiting;
+	packet->status.asks = child_calls_asked(lane);
+	/* No child may end a call by what is here: it has to wait until the dispute is over. */
+	if (lane->disputed_at)
+		packet->status.bits = 0;
+	link_share_fill(thread, lane, child, &packet->status);
+}
+
 void child_take_report(struct thread *thread, struct agg_lane *lane,
                        const struct wire_control *header, const struct udp_address *from)
 {
 	const struct wire_report *report = wire_payload(header);
+	unsigned child = header->child;
 	uint64_t repeat[WIRE_GROUP / 64];
-	struct {
-		struct wire_control header;
-		struct wire_status status;
-	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, header->child) };
+	struct status_packet packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS,
+		                                              header->child) };
 
 	if (!note_reporter(thread, lane, header, from))
 		return;
-	note_hearing(thread, lane, header);
-	child_calls_take(lane, header->child, &report->call, thread->now);
-	if (lane->engine.lane)
-		lane->ways[header->child] = (uint8_t)report->want;
+	note_report(thread, lane, header);
+	dense_answer(lane->dense, &lane->pool, child, report, (uint32_t)(thread->now / 1000),
+	             lane->kernel ? YOUNG_US : 0, &packet.status, repeat);
 	if (lane->kernel)
-		lane->kernel->ops->group_probe_seen(lane);
-	if (!lane->engine.lane) {
-		child_rates_take_report(thread, lane, header);
-		note_losses(lane, header->child, report);
-	}
-	lane->awaits[header->child] = report->waiting;
-	lane->carried[header->child] = report->carried;
-	lane->waited[header->child] = report->waited;
-	dense_ack(lane->dense, header->child, header->ack);
-	if (lane->dense->has_parent)
-		uplink_settle(&lane->up, lane->dense, &lane->pool);
-	dense_answer(lane->dense, &lane->pool, header->child, report,
-	             (uint32_t)(thread->now / 1000), lane->kernel ? YOUNG_US : 0, &packet.status,
-	             repeat);
-	if (lane->kernel)
-		lane->kernel->ops->report_answered(lane, header->child, report, repeat);
+		lane->kernel->ops->report_answered(lane, child, report, repeat);
 	/* A report that ends where the child is done asks about nothing that it waits for. */
-	if (lane->engine.lane || lane->dense->ack[header->child] < report->base + report->bits)
-		check_left(lane, header->child);
+	if (lane->engine.lane || lane->dense->ack[child] < report->base + report->bits)
+		check_left(lane, child);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
-		agg_lane_send_abort(thread, lane, header->child);
+		agg_lane_send_abort(thread, lane, child);
 		return;
 	}
-	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
-		if (!report->young) /* the child is sure that they are lost */
-			lane->recent_losses[header->child] +=
-				(uint32_t)__builtin_popcountll(repeat[i]);
-		for (uint64_t word = repeat[i]; word; word &= word - 1)
-			agg_lane_queue_result(
-				lane, report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
-				header->child);
-	}
+	queue_repeats(lane, child, report, repeat);
 	agg_lane_announce_low(thread, lane);
 	/* A result that the answer calls complete must leave before the answer. */
 	if (!thread->aggregator->carrier->send_results(thread, lane))
 		memset(packet.status.complete, 0, sizeof(packet.status.complete));
-	packet.header.pos = wire_pos(lane->index, lane->dense->ack[header->child]);
-	packet.header.ack = (uint32_t)lane->dense->low;
-	packet.status.waiting = agg_lane_waiting(lane, lane->dense->ack[header->child]);
-	if (lane->dense->has_parent &&
-	    (!packet.status.waiting ||
-	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
-		packet.status.waiting |= lane->up.waiting;
-	packet.status.asks = child_calls_asked(lane);
-	/* No child may end a call by what is here: it has to wait until the dispute is over. */
-	if (lane->disputed_at)
-		packet.status.bits = 0;
-	link_share_fill(thread, lane, header->child, &packet.status);
+	fill_status(thread, lane, child, &packet);
 	if (report->stamp)
-		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[header->child]);
+		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[child]);
 	if (lane->dense->has_parent)
 		parent_lane_follow(thread, lane, report);
 }

@@ -99,8 +99,10 @@ static void tell_kernel(const struct thread *thread, struct agg_lane *lane,
 {
 	uint32_t cell = lane->comm->engine->view(&lane->engine, header).cell;
 
-	if (verdict == ENGINE_COMPLETE)
+	if (verdict == ENGINE_COMPLETE) {
 		engine_cell(&lane->engine, cell)->sent_at = 0; /* we send it */
+		lane->kernel->ops->sent(lane);
+	}
 	if (verdict == ENGINE_FINISHED)
 		lane->kernel->ops->repeated(lane, header->child, cell, thread->now);
 }

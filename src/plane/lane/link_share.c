@@ -329,10 +329,8 @@ void link_share_tell(struct thread *thread, struct agg_lane *lane)
 
 	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(to);
-		struct {
-			struct wire_control header;
-			struct wire_status status;
-		} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, (uint8_t)child) };
+		struct status_packet packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS,
+			                                              (uint8_t)child) };
 
 		if (is_small(rate_of(thread, lane, child), own->told[child]))
 			continue;

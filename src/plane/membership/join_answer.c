@@ -123,6 +123,7 @@ void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigne
 		welcome->cookie = comm->cookie;
 		welcome->cells = comm->engine ? comm->engine_cells : comm->cells;
 		welcome->engine = comm->first.engine;
+		welcome->layouts = comm->engine ? comm->engine->layouts : 0;
 		welcome->payload = comm->payload;
 		welcome->lanes = (uint16_t)comm->lanes;
 		welcome->comm = comm->id;

@@ -73,7 +73,7 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
 	unsigned probes = CLOSED_PROBES;
 
-	/* The job's dense communicator knows more of a lost rank, so it speaks first. */
+	/* The job's dense communicator knows more about a lost rank, so its error comes first. */
 	if (comm->engine) {
 		dead_after += dead_after / 4;
 		probes *= 2;

@@ -174,9 +174,14 @@ static enum engine_verdict take_others(const struct engine_pool *pool,
 {
 	struct row_switch *it = switch_of(pool);
 	const struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct sparse_setup *setup = (const void *)(packet + 1);
 	uint32_t was_frozen = lane->is_frozen, epoch = lane->epoch;
 	enum engine_verdict verdict;
 
+	/* The program has two banks. A SETUP for one is refused, as if it had no payload. */
+	if (packet->op == SPARSE_SETUP && bytes == sizeof(*setup) &&
+	    setup->layout & SPARSE_ONE_BANK)
+		bytes = 0;
 	if (packet->op == SPARSE_READ && was_frozen && packet->ack < lane->blocks)
 		page_fill(it, pool, packet->ack);
 	verdict = engine_sparse.take(pool, packet, bytes, out);
@@ -200,8 +205,8 @@ static struct sparse_cell *record_of(const struct engine_pool *pool, unsigned ch
 	return sparse_state(engine_cell(pool, child));
 }
 
-/* Asks the server to freeze, once for each epoch. */
-static void tell_server(const struct engine_pool *pool, struct engine_packet *out)
+/* Asks the server to freeze. `again`: also if it was asked in this epoch. */
+static void tell_server(const struct engine_pool *pool, bool again, struct engine_packet *out)
 {
 	struct sparse_lane *lane = sparse_lane_of(pool);
 	const struct wire_header header = { .type = WIRE_RESULT,
@@ -212,7 +217,7 @@ static void tell_server(const struct engine_pool *pool, struct engine_packet *ou
 		                            .from = SPARSE_URGENT,
 		                            .to = WIRE_ALL };
 
-	if (lane->told)
+	if (lane->told && !again)
 		return;
 	lane->told = 1;
 	memcpy(out->data, &header, sizeof(header));
@@ -307,12 +312,12 @@ static enum engine_verdict take_push(const struct engine_pool *pool,
 	if (answer.verdict == PUSH_ADDED)
 		hurry = mirror(pool, packet, sequence);
 	else if (answer.verdict == PUSH_SEEN)
-		hurry = packet->from & SPARSE_URGENT &&
-		        sequence >= wire_widen(frozen->more, frozen->low);
+		hurry = packet->from & SPARSE_URGENT && sparse_needs_freeze(lane, frozen, sequence);
 	else
 		hurry = answer.header.to == SPARSE_FULL;
 	if (hurry)
-		tell_server(pool, &out[1]);
+		tell_server(pool, answer.verdict == PUSH_SEEN && packet->flags & WIRE_RESENT,
+		            &out[1]);
 	if (answer.verdict == PUSH_ADDED)
 		return ENGINE_ADDED;
 	if (answer.verdict == PUSH_SEEN)
@@ -368,6 +373,7 @@ static void use(const struct engine_pool *pool, struct engine_use *to)
 const struct engine engine_sparse_pisa = {
 	.name = "sparse",
 	.number = ENGINE_SPARSE,
+	.layouts = SPARSE_VALUES,
 	.open = open_switch,
 	.position = position_of,
 	.take = take,

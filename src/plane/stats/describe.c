@@ -215,6 +215,8 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));
 		if (comm->engine)
 			put(text, ",\"waits\":\"%s\"", way_name(lane->ways[i]));
+		if (lane->away[i])
+			put(text, ",\"away\":%.1f", lane->away[i] / 16.0);
 		rate = comm->engine ? 0 : link_share_given(aggregator, lane, i);
 		if (rate > 0)
 			put(text, ",\"rate\":%.0f", rate);

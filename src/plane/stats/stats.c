@@ -41,6 +41,7 @@ static void fill_child(struct stats_child *child, const struct comm *comm,
 	if (lane->waited[index])
 		child->waits = (lane->waited[index] - 1) / 1000.0;
 	child->carries_bps = lane->carried[index] * 1024.0;
+	child->away = lane->away[index] / 16.0;
 	child->silent_s =
 		now > lane->heard_at[index] ? (double)(now - lane->heard_at[index]) / 1e9 : 0;
 }

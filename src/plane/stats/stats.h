@@ -30,6 +30,7 @@ struct stats_child {
 	double silent_s;   /* seconds since its last packet */
 	double waits;      /* part of its time that it waits, by its own report; below 0: unknown */
 	double carries_bps; /* rate of its link, by its own report; 0: unknown */
+	double away; /* how many times as fast the ring is that its large vectors take; 0: none */
 };
 
 struct stats_comm {

@@ -64,7 +64,7 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 	streams->table[place_of(connection->link)] = NULL;
 	streams->n--;
 	streams->unproven -= !connection->proven;
-	close(connection->fd);
+	tcp_close(connection->fd);
 	free(connection->out);
 	free(connection);
 }
@@ -94,7 +94,7 @@ struct connection *connection_new(struct thread *thread, int fd, const struct ud
 	struct epoll_event event = { .events = EPOLLIN };
 
 	if (!connection) {
-		close(fd);
+		tcp_close(fd);
 		return NULL;
 	}
 	do /* ends: the table has a free place */
@@ -106,7 +106,7 @@ struct connection *connection_new(struct thread *thread, int fd, const struct ud
 	connection->heard_at = thread->now;
 	event.data.u64 = connection->link;
 	if (epoll_ctl(streams->epoll, EPOLL_CTL_ADD, fd, &event)) {
-		close(fd);
+		tcp_close(fd);
 		free(connection);
 		return NULL;
 	}
@@ -124,13 +124,13 @@ static void listen_again(struct connections *streams, bool listens)
 	epoll_ctl(streams->epoll, EPOLL_CTL_MOD, streams->listener, &event);
 }
 
-void connections_accept(struct thread *thread)
+static void accept_from(struct thread *thread, int listener)
 {
 	struct connections *streams = thread->streams;
 	struct udp_address peer;
 
 	for (unsigned i = 0; i < UNPROVEN_MAX; i++) {
-		int fd = tcp_accept(streams->listener, &peer);
+		int fd = tcp_accept(listener, &peer);
 
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 			if (close_unproven(thread))
@@ -143,10 +143,17 @@ void connections_accept(struct thread *thread)
 			return;
 		if ((streams->unproven >= UNPROVEN_MAX || streams->n == CONNECTIONS_MAX) &&
 		    !close_unproven(thread))
-			close(fd);
+			tcp_close(fd);
 		else
 			connection_new(thread, fd, &peer);
 	}
+}
+
+void connections_accept(struct thread *thread)
+{
+	accept_from(thread, thread->streams->listener);
+	if (thread->streams->other_listener >= 0)
+		accept_from(thread, thread->streams->other_listener);
 }
 
 /* Does a lane, or a communicator that asks, still use this connection to a parent? */

@@ -55,7 +55,8 @@ struct connection {
 
 struct connections {
 	int epoll, listener;
-	bool deaf; /* out of descriptors: the listener is ignored until the next tick */
+	int other_listener; /* for connections of another kind (path/tcp.h); -1: none */
+	bool deaf;          /* out of descriptors: the listener is ignored until the next tick */
 	uint64_t serial;
 	unsigned n, unproven;
 	struct tcp_rx rx;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The carrier's table. Queries, and the controller's fences of turns, come as datagrams. */
+#include "path/rdma/rdma.h"
 #include "plane/common/datagrams.h"
 #include "plane/lane/lane_handover.h"
 #include "plane/loop/packet_dispatch.h"
@@ -41,7 +42,7 @@ static trib_status streams_open(struct thread *thread, const struct udp_address 
 	if (!streams)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for connections");
 	thread->streams = streams;
-	streams->listener = -1;
+	streams->listener = streams->other_listener = -1;
 	streams->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!tcp_rx_init(&streams->rx))
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for connections");
@@ -50,6 +51,7 @@ static trib_status streams_open(struct thread *thread, const struct udp_address 
 	if (thread->index == 0) {
 		thread->aggregator->options.multicast = false;
 		raise_limit();
+		rdma_streams_start();
 		status = datagrams_open(thread, listen);
 		if (status != TRIB_OK)
 			return status;
@@ -58,6 +60,10 @@ static trib_status streams_open(struct thread *thread, const struct udp_address 
 	status = tcp_listen(&address, &streams->listener);
 	if (status != TRIB_OK)
 		return status;
+	streams->other_listener = tcp_listen_other(&address);
+	if (streams->other_listener >= 0 &&
+	    !watch(streams->epoll, streams->other_listener, LISTENER))
+		return status_fail_errno("cannot wait for connections");
 	if (!watch(streams->epoll, streams->listener, LISTENER) ||
 	    !watch(streams->epoll, thread->wake_fd, WAKE) ||
 	    (thread->index == 0 && !watch(streams->epoll, thread->fd, DATAGRAMS)))
@@ -75,6 +81,8 @@ static void streams_close(struct thread *thread)
 	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
 		if (streams->table[i])
 			connection_close(thread, streams->table[i], NULL);
+	if (streams->other_listener >= 0)
+		tcp_close(streams->other_listener);
 	if (streams->listener >= 0)
 		close(streams->listener);
 	if (streams->epoll >= 0)
@@ -129,6 +137,18 @@ static bool take_frame(struct thread *thread, struct connection *connection,
 	return true;
 }
 
+/* Closes a connection after what it is still to be told, for example why it was refused. */
+static void turn_away(struct thread *thread, uint64_t link)
+{
+	struct connection *connection = connection_find(thread, link);
+
+	if (connection)
+		connection_flush(thread, connection);
+	connection = connection_find(thread, link); /* the flush may have closed it */
+	if (connection)
+		connection_close(thread, connection, CONNECTION_BAD);
+}
+
 static void take_bytes(struct thread *thread, uint64_t link)
 {
 	struct connection *connection = connection_find(thread, link);
@@ -150,7 +170,7 @@ static void take_bytes(struct thread *thread, uint64_t link)
 		if (fault != WIRE_SOUND || !bytes)
 			break;
 		if (!take_frame(thread, connection, (const void *)(rx->data + at), bytes)) {
-			connection_close(thread, connection, CONNECTION_BAD);
+			turn_away(thread, link);
 			return;
 		}
 	}
@@ -193,6 +213,10 @@ static void take(struct thread *thread, int n)
 			connection_flush(thread, connection);
 		if (event->events & ~(uint32_t)EPOLLOUT)
 			take_bytes(thread, event->data.u64);
+		/* Connections of another kind say so when they have room, too. */
+		connection = connection_find(thread, event->data.u64);
+		if (connection && connection->blocked && tcp_is_other(connection->fd))
+			connection_flush(thread, connection);
 	}
 }
 

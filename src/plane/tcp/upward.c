@@ -20,7 +20,7 @@ bool upward_reach(struct thread *thread, struct udp_address *parent)
 	if (connection)
 		return true;
 	parent->link = 0;
-	fd = tcp_begin(parent);
+	fd = tcp_begin_any(parent);
 	connection = fd < 0 ? NULL : connection_new(thread, fd, parent);
 	if (!connection)
 		return false;

@@ -165,8 +165,9 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 		                                  .engine_cells = comm->engine_cells };
 	struct xdp_kernel_lane *own = calloc(1, sizeof(*own));
 	uint64_t *asked = calloc(comm->cells, sizeof(*asked));
+	struct cell_watch *cells = calloc(comm->engine_cells + 1, sizeof(*cells));
 
-	if (!own || !asked)
+	if (!own || !asked || !cells)
 		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane of the XDP plane");
 	else
 		own->handle =
@@ -174,10 +175,12 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 	if (!own || !own->handle) {
 		free(own);
 		free(asked);
+		free(cells);
 		return false;
 	}
 	own->base.ops = &kernel_xdp;
 	own->asked = asked;
+	own->cells = cells;
 	lane->engine = xdp_handle_engine(own->handle);
 	lane->kernel = &own->base;
 	return true;
@@ -189,6 +192,7 @@ static void lane_close(struct agg_lane *lane)
 
 	xdp_handle_close(own->handle);
 	free(own->asked);
+	free(own->cells);
 	free(own);
 }
 
@@ -295,6 +299,7 @@ const struct kernel_ops kernel_xdp = {
 	.group_probe_seen = group_probe_seen,
 	.report_answered = kernel_watch_child,
 	.repeated = kernel_watch_repeat,
+	.sent = kernel_watch_sent,
 	.parent_answered = parent_answered,
 	.count_sums = count_sums,
 	.allow_sums = allow_sums,

@@ -48,7 +48,7 @@ struct xdp_interface {
 	unsigned ifindex;
 	enum xdp_mode mode;
 	bool lost;          /* the program is no longer attached */
-	bool left;          /* ... because a lane asked for that */
+	bool left;          /* a lane has asked the program to leave the interface */
 	char why[160];      /* why it is not in driver mode, or lost */
 	_Atomic bool heard; /* results that the program sent there have arrived */
 	_Atomic int asked;  /* a lane asks to leave it: XDP_ASKING, then XDP_ASKED; 0: none does */

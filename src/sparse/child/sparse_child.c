@@ -16,7 +16,7 @@
 
 #define RX_MESSAGES 8u
 #define RECEIVE_BYTES (4 << 20)
-#define SEND_BYTES (256 << 10)
+#define SEND_BYTES (64 << 10)      /* the queue of a slow link holds that, and what TCP sends */
 #define RECEIVE_PASSES 4u          /* calls to the kernel in one child_receive() */
 #define HEARTBEAT_MAX 200000000ull /* 0.2 s: the most that heartbeats are apart */
 #define GREET_EVERY 10000000ull    /* 10 ms between heartbeats until the first answer */

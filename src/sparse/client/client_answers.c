@@ -29,6 +29,7 @@ static trib_status welcome_take(struct shard *shard, const struct message *messa
 	shard->was_open = true;
 	shard->backoff = 0;
 	shard->trouble[0] = '\0';
+	shard->was_refused = false;
 	queue_rewind(shard, message->number);
 	client_hot_connected(shard);
 	pthread_cond_broadcast(&shard->table->changed);
@@ -58,7 +59,8 @@ static void trouble_set(struct shard *shard, const struct message *message)
 
 static void refused_take(struct shard *shard, const struct message *message)
 {
-	if (message->flags & MESSAGE_FOR_NOW)
+	shard->was_refused = message->flags & MESSAGE_FOR_NOW;
+	if (shard->was_refused)
 		trouble_set(shard, message);
 	else
 		client_fail(shard->table, TRIB_ERR_REFUSED, "shard %u (%s) refuses: %.*s",

@@ -233,8 +233,7 @@ static bool heat_add(struct shard *shard, const uint64_t *keys, const uint64_t *
 			own[most + held++] = counts[i];
 		}
 		if (held == most || (held && i + 1 == n)) {
-			good = message_add_heat(&shard->control, 0, own, own + most,
-			                        (uint32_t)held);
+			good = message_add_heat(&shard->control, own, own + most, (uint32_t)held);
 			held = 0;
 		}
 	}

@@ -121,25 +121,28 @@ void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 	shard->table->stats.hot_rows += n;
 }
 
-/* How often rows were pushed that the server sees only as sums, and whether the heat has moved. */
+/*
+ * How often rows were pushed that the server sees only as sums, and whether the heat has moved. All
+ * workers tell it, and the server's link is what they have least of: a row takes one byte. What is
+ * above its range is told the next time.
+ */
 static void tell_heat(struct shard *shard, bool has_moved)
 {
 	struct client_hot *hot = shard->hot;
 	const struct hot_map *map = hot_maps_newest(&hot->maps);
-	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
-	uint32_t n = 0;
+	uint32_t n = map->n < hot->rows ? map->n : hot->rows;
+	uint8_t *told;
 
-	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
-		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
-			continue;
-		hot->keys[n] = map->keys[row];
-		counts[n++] = hot->counts[row];
+	while (n && !hot->counts[n - 1])
+		n--;
+	if (shard->state != SHARD_OPEN || (!n && !has_moved))
+		return;
+	told = message_add_counts(&shard->control, hot->incarnation, map->generation,
+	                          has_moved ? MESSAGE_MOVED : 0, n);
+	for (uint32_t row = 0; told && row < n; row++) {
+		told[row] = hot->counts[row] < UINT8_MAX ? (uint8_t)hot->counts[row] : UINT8_MAX;
+		hot->counts[row] -= told[row];
 	}
-	if ((n || has_moved) && shard->state == SHARD_OPEN)
-		message_add_heat(&shard->control, has_moved ? map->generation : 0, hot->keys,
-		                 counts, n);
-	memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
-	free(counts);
 }
 
 void client_hot_pushed(struct shard *shard)
@@ -195,7 +198,20 @@ static void on_back(void *context, const struct hot_back *back)
 			"old",
 			shard->number, shard->address_text, back->generation);
 	client_pull_bar(shard, shard->pushes);
-	queue_part_ended(request);
+	if (!back->goes_on)
+		queue_part_ended(request);
+}
+
+/* A map that is not kept any more has no keys: on_back() says so. */
+static uint32_t on_renumber(void *context, uint16_t generation, uint32_t number)
+{
+	const struct client_hot *hot = ((struct shard *)context)->hot;
+	const struct hot_map *old = hot_maps_find(&hot->maps, generation);
+	uint64_t key = old ? hot_map_key(old, number) : HOT_NO_KEY;
+	uint32_t row =
+		key == HOT_NO_KEY ? HOT_NO_ROW : hot_map_row(hot_maps_newest(&hot->maps), key);
+
+	return row < hot->rows ? row : HOT_NO_ROW;
 }
 
 /* ---- joining and leaving ---- */
@@ -280,8 +296,10 @@ static void map_add(struct shard *shard, uint32_t generation, const uint64_t *ke
 	const struct hot_map *old = hot_maps_newest(&hot->maps);
 	uint32_t before = old ? old->n : 0;
 
-	if (hot->has_sender)
-		tell_heat(shard, false); /* counts are by row, and rows get other keys now */
+	if (hot->has_sender) { /* counts are by row, and rows get other keys now */
+		tell_heat(shard, false);
+		memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
+	}
 	if (!hot_maps_add(&hot->maps, generation, keys, n, hot->rows ? hot->rows : n))
 		return;
 	hot->watch = (struct heat_watch){ 0 };
@@ -371,9 +389,10 @@ static bool sender_open(struct shard *shard, uint64_t now)
 		                              .width = hot->about.width,
 		                              .payload = welcome->payload,
 		                              .kept = KEPT_PACKETS,
-		                              .calls = { shard, on_done, on_back } };
+		                              .calls = { shard, on_done, on_back, on_renumber } };
 
-	hot->rows = hot_rows_most(welcome, hot->about.width, hot->about.caches);
+	hot->about.layout = hot_layout(welcome, hot->about.layout);
+	hot->rows = hot_rows_most(welcome, hot->about.width, hot->about.layout);
 	if (!hot->rows)
 		return false;
 	status_fail(TRIB_ERR_NO_MEMORY, "a worker has no memory for hot rows");
@@ -454,8 +473,12 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 	struct client_hot *hot = shard->hot;
 	uint64_t wake;
 
-	if (shard->table->hurries)
+	/* While cold rows wait for the socket, the user waits for them anyway. */
+	hot->hurries |= shard->table->hurries;
+	if (hot->hurries && !shard->unsent) {
 		hot_sender_hurry(&hot->sender);
+		hot->hurries = false;
+	}
 	wake = send_some(hot, now) ? now : hot_sender_wake(&hot->sender);
 	if (child_is_full(hot->child)) /* poll waits until it has room */
 		return hot->heat_at;

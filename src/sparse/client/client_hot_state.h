@@ -32,6 +32,7 @@ struct client_hot {
 	double unit;         /* of a hot integer */
 	uint64_t heat_at, heat_gap; /* ns: when counts are told, and after what time */
 	uint32_t *counts;           /* pushes of each row since counts were last told */
+	bool hurries;               /* the user waits for pushes that were posted */
 	uint32_t looked, known;     /* rows of the push that is being made; those of the map */
 	struct heat_watch watch;
 	uint32_t n;                   /* rows of the push that is being made */

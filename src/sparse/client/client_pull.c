@@ -48,7 +48,7 @@ void client_hot_clock(struct shard *shard)
 
 static bool is_usable(const struct client_hot *hot)
 {
-	return client_hot_map(hot) && hot->about.caches && hot->is_acked &&
+	return client_hot_map(hot) && hot->about.layout & SPARSE_VALUES && hot->is_acked &&
 	       (int32_t)(hot->epoch - hot->safe_epoch) >= 0;
 }
 

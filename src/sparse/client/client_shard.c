@@ -32,8 +32,10 @@ void shard_lose(struct shard *shard, uint64_t now, const char *why)
 		pthread_cond_broadcast(&shard->table->changed);
 		return;
 	}
-	if (why)
+	if (why) {
 		snprintf(shard->trouble, sizeof(shard->trouble), "%s", why);
+		shard->was_refused = false;
+	}
 	if (shard->state == SHARD_OPEN)
 		log_info("shard %u (%s) is lost: %s", shard->number, shard->address_text,
 		         shard->trouble);
@@ -55,6 +57,7 @@ static void shard_connect(struct shard *shard, uint64_t now)
 		shard_lose(shard, now, strerror(-fd));
 		return;
 	}
+	tcp_share(fd);
 	shard->fd = fd;
 	shard->state = SHARD_CONNECTING;
 	shard->deadline = now + ATTEMPT_NS;
@@ -70,7 +73,8 @@ static void shard_greet(struct shard *shard, uint64_t now)
 		shard_lose(shard, now, strerror(error));
 		return;
 	}
-	shard->trouble[0] = '\0';
+	if (!shard->was_refused) /* else the cause stands until the server says another */
+		shard->trouble[0] = '\0';
 	hello.shard = shard->number;
 	hello.acknowledged = shard->acknowledged;
 	hello.clock = shard->table->told;
@@ -210,11 +214,9 @@ static void shard_receive(struct shard *shard, uint64_t now)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		/* A server that refuses for now has said why. */
-		if (n || shard->state != SHARD_GREETING || !shard->trouble[0])
-			snprintf(shard->trouble, sizeof(shard->trouble), "%s",
-			         n ? strerror(errno) : "the server closed the connection");
-		shard_lose(shard, now, NULL);
+		const char *why = n ? strerror(errno) : "the server closed the connection";
+
+		shard_lose(shard, now, shard->was_refused ? NULL : why);
 		return;
 	}
 	shard->in.used += (size_t)n;

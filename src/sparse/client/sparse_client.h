@@ -73,6 +73,7 @@ struct shard {
 	enum shard_state state;
 	uint64_t retry_at, deadline, backoff; /* ns */
 	char trouble[160];                    /* why it is not connected */
+	bool was_refused;                     /* for now; `trouble` has the server's sentence */
 	bool was_open;
 	bool says_bye;
 

@@ -33,8 +33,8 @@ double hot_study_share(const struct hot_study *study, size_t n);
 struct hot_found {
 	double n;     /* keys in the list */
 	double right; /* hot by all updates, too */
-	double share; /* of all updates that they have ... */
-	double best;  /* ... and that the n hottest keys have */
+	double share; /* of all updates that they have */
+	double best;  /* of all updates that the n hottest keys have */
 };
 
 struct hot_sample {
@@ -77,8 +77,8 @@ trib_status hot_study_sample(const struct hot_study *study, struct hot_sample *s
 #define HOT_SIZES_MAX 16u
 
 struct hot_link {
-	unsigned workers;             /* they all push once in a step ... */
-	uint32_t batch;               /* ... the distinct rows of so many random records */
+	unsigned workers;             /* all push once in a step */
+	uint32_t batch;               /* random records whose distinct rows a worker pushes */
 	uint32_t rows[HOT_SIZES_MAX]; /* hot rows of each case, growing */
 	unsigned n;
 	/* Rows that reach the server in all steps: without an aggregator, and in each case. */

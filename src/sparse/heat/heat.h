@@ -37,8 +37,8 @@ uint64_t heat_total(const struct heat_key *keys, size_t n);
 struct heat_limits {
 	double share;    /* enough keys for this share of all updates (p of the paper); 1: all */
 	size_t rows_max; /* so many rows fit into the memory (c of the paper) */
-	size_t step;     /* keys are added by so many ... */
-	double growth;   /* ... while a step adds at least this share of all updates; 0: always */
+	size_t step;     /* so many keys are added at a time */
+	double growth;   /* steps end when one adds less than this share of all updates; 0: never */
 };
 
 #define HEAT_LIMITS_PAPER                                                      \

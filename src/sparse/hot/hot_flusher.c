@@ -5,7 +5,12 @@
 #include <string.h>
 
 #define QUESTIONS_MAX 128u /* on their way at once */
+#define FLOWS_MAX 8u       /* that a round stands for, at most */
 #define REFUSALS_MAX 1000u /* more than delayed packets cause */
+#define REST_TIMES 7u      /* a rest is so many times as long as a round that took long ... */
+#define REST_MOST 64u      /* ... and so many times `every_ns` at most */
+#define GATHER_PART 4u     /* a worker waits for a part of a round until the next one begins ... */
+#define GATHER_MOST 4u     /* ... and so many times `every_ns` at most */
 
 /* ---- opening ---- */
 
@@ -25,7 +30,11 @@ bool hot_flusher_open(struct hot_flusher *flusher, const struct hot_flusher_opti
 		                         .n_questions = 1 };
 	if (!blocks || setup->rows > SPARSE_ROWS_MAX || options->workers >= WIRE_CHILDREN_MAX)
 		return false;
-	hot_timer_init(&flusher->timer, QUESTIONS_MAX);
+	/* Its answers share a server's link with cold rows by TCP, whose queue is always full. */
+	hot_timer_init(&flusher->timer, QUESTIONS_MAX, 0);
+	/* They bring what all workers would have sent there, each in a flow of its own. */
+	if (options->workers > 1)
+		flusher->timer.flows = options->workers < FLOWS_MAX ? options->workers : FLOWS_MAX;
 	flusher->questions =
 		calloc(sparse_pages(options->payload, blocks), sizeof(*flusher->questions));
 	flusher->numbers = malloc((size_t)setup->rows * sizeof(*flusher->numbers));
@@ -98,7 +107,7 @@ void hot_flusher_touch(struct hot_flusher *flusher, uint32_t row)
 {
 	uint32_t block = row / flusher->per_block;
 
-	if (!flusher->options.setup.caches || row >= flusher->options.setup.rows)
+	if (!(flusher->options.setup.layout & SPARSE_VALUES) || row >= flusher->options.setup.rows)
 		return;
 	flusher->touched[block / 64] |= 1ull << block % 64;
 	flusher->is_touched = true;
@@ -127,12 +136,36 @@ static bool has_news(const struct hot_flusher *flusher)
 	                            flusher->options.workers * sizeof(flusher->records[0])) != 0;
 }
 
-static void rest(struct hot_flusher *flusher)
+/*
+ * A worker waits. Others that began together with it will wait soon: one round serves all, and a
+ * row crosses the server's link once. If rounds are short, so is the delay.
+ */
+static void hurry(struct hot_flusher *flusher, uint64_t now)
+{
+	uint64_t most = GATHER_MOST * flusher->options.every_ns;
+	uint64_t delay = flusher->took / GATHER_PART;
+	uint64_t at = now + (delay < most ? delay : most);
+
+	if (at < flusher->begin_at)
+		flusher->begin_at = at;
+}
+
+/* A round that took long meets a slow link: rounds that follow each other closely would fill it. */
+static void rest(struct hot_flusher *flusher, uint64_t now)
 {
 	bool news = has_news(flusher);
+	uint64_t every = news ? flusher->options.every_ns : flusher->options.idle_ns;
 
-	flusher->begin_at =
-		flusher->began_at + (news ? flusher->options.every_ns : flusher->options.idle_ns);
+	flusher->took -= flusher->took / 4;
+	if (flusher->took < now - flusher->began_at)
+		flusher->took = now - flusher->began_at;
+	flusher->begin_at = flusher->began_at + every;
+	if (news && flusher->begin_at < now + flusher->took)
+		flusher->begin_at = now + (REST_TIMES * flusher->took < REST_MOST * every
+		                                   ? REST_TIMES * flusher->took
+		                                   : REST_MOST * every);
+	if (flusher->is_urgent)
+		hurry(flusher, now);
 	flusher->rounds += news;
 	flusher->rows += flusher->n;
 	memcpy(flusher->before, flusher->records, sizeof(flusher->before));
@@ -145,7 +178,7 @@ static void advance(struct hot_flusher *flusher, uint64_t now)
 	switch (flusher->phase) {
 	case HOT_SETUP:
 		flusher->began_at = now;
-		rest(flusher);
+		rest(flusher, now);
 		break;
 	case HOT_FREEZE:
 		flusher->summed = flusher->generation;
@@ -169,7 +202,7 @@ static void advance(struct hot_flusher *flusher, uint64_t now)
 		begin_release(flusher);
 		break;
 	case HOT_RELEASE:
-		rest(flusher);
+		rest(flusher, now);
 		break;
 	default:
 		break;
@@ -189,12 +222,11 @@ bool hot_flusher_flush(const struct hot_flusher *flusher, struct hot_flush *flus
 	return true;
 }
 
-void hot_flusher_logged(struct hot_flusher *flusher, uint64_t now)
+void hot_flusher_logged(struct hot_flusher *flusher)
 {
-	(void)now;
 	if (flusher->phase != HOT_HANDED)
 		return;
-	if (flusher->options.setup.caches)
+	if (flusher->options.setup.layout & SPARSE_VALUES)
 		begin_write(flusher);
 	else
 		begin_release(flusher);
@@ -306,7 +338,7 @@ uint32_t hot_flusher_next(struct hot_flusher *flusher, uint64_t now, void *packe
 
 	if (flusher->failed)
 		return 0;
-	if (flusher->phase == HOT_REST && (now >= flusher->begin_at || flusher->is_urgent)) {
+	if (flusher->phase == HOT_REST && now >= flusher->begin_at) {
 		enter(flusher, HOT_FREEZE);
 		ask(flusher, 0);
 		flusher->epoch++;
@@ -338,7 +370,7 @@ uint64_t hot_flusher_wake(const struct hot_flusher *flusher)
 	if (flusher->failed || flusher->phase == HOT_HANDED)
 		return UINT64_MAX;
 	if (flusher->phase == HOT_REST)
-		return flusher->is_urgent ? 0 : flusher->begin_at;
+		return flusher->begin_at;
 	return may_ask(flusher) ? 0 : flusher->look_at;
 }
 
@@ -443,9 +475,10 @@ static bool is_current(const struct hot_flusher *flusher, const struct wire_head
 	       header->pos == flusher->epoch;
 }
 
-static void note_answered(struct hot_flusher *flusher, struct hot_question *question, uint64_t now)
+static void note_answered(struct hot_flusher *flusher, struct hot_question *question,
+                          int is_to_repeat, uint64_t now)
 {
-	hot_timer_answered(&flusher->timer, question->sent_at, question->tries, now);
+	hot_timer_answered(&flusher->timer, question->sent_at, question->tries, is_to_repeat, now);
 	flusher->look_at = 0; /* questions that were asked before may be lost */
 	question->is_answered = true;
 	flusher->refusals = 0;
@@ -462,8 +495,11 @@ void hot_flusher_take(struct hot_flusher *flusher, const struct wire_header *hea
 	struct hot_question *question;
 	bool has_page = header->op == SPARSE_READ || header->op == SPARSE_WRITE;
 
-	if (header->op == SPARSE_NEWS)
-		flusher->is_urgent |= header->from & SPARSE_URGENT;
+	if (header->op == SPARSE_NEWS && header->from & SPARSE_URGENT && !flusher->is_urgent) {
+		flusher->is_urgent = true;
+		if (flusher->phase == HOT_REST)
+			hurry(flusher, now);
+	}
 	if (!is_current(flusher, header))
 		return;
 	question = find_question(flusher, has_page ? header->ack : 0);
@@ -482,5 +518,5 @@ void hot_flusher_take(struct hot_flusher *flusher, const struct wire_header *hea
 	                bytes - WIRE_HEADER)))
 		flusher->failed = true;
 	else
-		note_answered(flusher, question, now);
+		note_answered(flusher, question, header->flags & WIRE_RESENT, now);
 }

@@ -11,8 +11,9 @@
  *
  * Within a phase several questions may be under way; each is repeated until it is answered. All
  * questions are about the present epoch, and an answer about another one is ignored: so a round's
- * rows are handed over once. A round begins `every_ns` after the last one that had something, at
- * once if a worker waits, and `idle_ns` after one that had nothing.
+ * rows are handed over once. A round begins `every_ns` after the last one that had something, and
+ * `idle_ns` after one that had nothing. If a round takes longer, the next one begins after the same
+ * time again. If a worker waits, it begins soon.
  *
  * If it is `failed`, the aggregator answers what no aggregator of ours does: the incarnation should
  * end.
@@ -52,8 +53,8 @@ struct hot_flusher_options {
 	struct sparse_setup setup;
 	uint64_t every_ns, idle_ns;
 	void *context;
-	/* The present values of a row, as a pull of it would give; only with caches. NULL: the row
-	   has no key. */
+	/* The present values of a row, as a pull of it would give; only with SPARSE_VALUES. NULL:
+	   the row has no key. */
 	const float *(*value)(void *context, uint32_t row);
 };
 
@@ -79,6 +80,7 @@ struct hot_flusher {
 	uint32_t written;    /* number of the last WRITE */
 	uint64_t begin_at;   /* ns: when the next round begins */
 	uint64_t began_at;
+	uint64_t took;  /* ns: the last round */
 	bool is_urgent; /* a worker waits */
 	bool failed;
 	uint32_t refusals; /* since the last answer */
@@ -107,7 +109,8 @@ static inline void hot_flusher_remap(struct hot_flusher *flusher, uint32_t gener
 	flusher->wanted = generation;
 }
 
-/* The values of this row have changed: the next round tells the aggregator; only with caches. */
+/* The values of this row have changed: the next round tells the aggregator; only with
+ * SPARSE_VALUES. */
 void hot_flusher_touch(struct hot_flusher *flusher, uint32_t row);
 
 /* The round after whose end the aggregator has all values of rows that were touched. */
@@ -127,6 +130,6 @@ void hot_flusher_take(struct hot_flusher *flusher, const struct wire_header *hea
 /* False: no round waits to be logged. Else it is valid until hot_flusher_logged(). */
 bool hot_flusher_flush(const struct hot_flusher *flusher, struct hot_flush *flush);
 /* The round is in the log, and applied. */
-void hot_flusher_logged(struct hot_flusher *flusher, uint64_t now);
+void hot_flusher_logged(struct hot_flusher *flusher);
 
 #endif

@@ -6,17 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t caches)
+uint32_t hot_layout(const struct wire_welcome *welcome, uint32_t wanted)
+{
+	return welcome->layouts & SPARSE_ONE_BANK ? wanted : wanted & ~(uint32_t)SPARSE_ONE_BANK;
+}
+
+uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t layout)
 {
 	if (!sparse_per_block(welcome->payload, width))
 		status_fail(TRIB_ERR_CONFIG,
 		            "a row of %u values does not fit a packet of the aggregator, which has "
 		            "%u bytes",
 		            width, welcome->payload);
-	else if (!sparse_blocks_max(welcome->cells, caches))
+	else if (!sparse_blocks_max(welcome->cells, layout))
 		status_fail(TRIB_ERR_CONFIG, "the aggregator has %u cells, which hold no rows",
 		            welcome->cells);
-	return sparse_rows_max(welcome->cells, welcome->payload, width, caches);
+	return sparse_rows_max(welcome->cells, welcome->payload, width, layout);
 }
 
 static uint32_t slot_of(const struct hot_map *map, uint64_t key)

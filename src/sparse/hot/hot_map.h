@@ -27,11 +27,13 @@ struct hot_maps {
 	uint32_t newest; /* generation; 0: none */
 };
 
+/* The layout of a table at an aggregator that said this: two banks, where it cannot have one. */
+uint32_t hot_layout(const struct wire_welcome *welcome, uint32_t wanted);
 /*
  * The most rows that SETUP may name at an aggregator that said this. 0: none fits, and
  * trib_last_error() says why.
  */
-uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t caches);
+uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t layout);
 
 /* Adds the newest map, of the rows below `rows`. False: no memory, or it is not the newest. */
 bool hot_maps_add(struct hot_maps *maps, uint32_t generation, const uint64_t *keys, uint32_t n,

@@ -9,7 +9,7 @@ bool hot_puller_open(struct hot_puller *puller, uint32_t width, uint32_t payload
 	*puller = (struct hot_puller){ .width = width,
 		                       .payload = payload,
 		                       .per_packet = sparse_rows_fit(payload, width) };
-	hot_timer_init(&puller->timer, HOT_PULLS);
+	hot_timer_init(&puller->timer, HOT_PULLS, 0);
 	if (!puller->per_packet)
 		return false;
 	puller->payloads = malloc((size_t)HOT_PULLS * payload);
@@ -125,7 +125,8 @@ void hot_puller_take(struct hot_puller *puller, const struct wire_header *header
 	if (header->op != SPARSE_PULL || !pull->bytes || pull->number != header->pos ||
 	    !pull->tries)
 		return;
-	hot_timer_answered(&puller->timer, pull->sent_at, pull->tries, now);
+	hot_timer_answered(&puller->timer, pull->sent_at, pull->tries, header->flags & WIRE_RESENT,
+	                   now);
 	if (!(header->from & SPARSE_REFUSED) &&
 	    is_sound(puller, pull, payload, bytes - WIRE_HEADER)) {
 		rows.n = ((const struct sparse_rows *)payload)->n;

@@ -6,11 +6,12 @@
 
 #define MS 1000000ull
 #define AGAIN_AFTER (1 * MS)  /* after a refusal that passes */
+#define HELD_FOR (20 * MS)    /* NEWS says earlier that the bank is released */
 #define PROBE_FIRST (30 * MS) /* more than a flush takes */
 #define PROBE_HURRY (10 * MS) /* if the caller waits */
 #define PROBE_MAX (200 * MS)
 
-enum packet_state { UNSENT, SENT, REFUSED, ADDED };
+enum packet_state { UNSENT, SENT, REFUSED, MAPLESS, ADDED };
 
 static struct hot_packet *packet_at(const struct hot_sender *sender, uint64_t sequence)
 {
@@ -22,12 +23,13 @@ static void *payload_at(const struct hot_sender *sender, uint64_t sequence)
 	return sender->payloads + (sequence & (sender->options.kept - 1)) * sender->options.payload;
 }
 
-/* ---- opening ---- */
-
-uint64_t hot_sender_bytes(const struct hot_sender_options *options)
+/* Room for a payload that belongs to no packet: 0 or 1. */
+static void *spare_at(const struct hot_sender *sender, size_t i)
 {
-	return (uint64_t)options->kept * (options->payload + sizeof(struct hot_packet));
+	return sender->payloads + (sender->options.kept + i) * sender->options.payload;
 }
+
+/* ---- opening ---- */
 
 bool hot_sender_open(struct hot_sender *sender, const struct hot_sender_options *options)
 {
@@ -35,13 +37,14 @@ bool hot_sender_open(struct hot_sender *sender, const struct hot_sender_options 
 		                       .look_at = UINT64_MAX,
 		                       .probe_at = UINT64_MAX };
 	sender->per_packet = sparse_rows_fit(options->payload, options->width);
-	hot_timer_init(&sender->timer, SPARSE_WINDOW);
+	hot_timer_init(&sender->timer, SPARSE_WINDOW, HOT_DELAY_MAX);
 	if (!sender->per_packet || options->payload % 8 || !options->kept ||
 	    options->kept & (options->kept - 1))
 		return false;
 	sender->packets = calloc(options->kept, sizeof(*sender->packets));
-	sender->payloads = malloc((size_t)options->kept * options->payload);
-	if (sender->packets && sender->payloads)
+	sender->payloads = malloc(((size_t)options->kept + 2) * options->payload);
+	sender->order = malloc(sender->per_packet * sizeof(*sender->order));
+	if (sender->packets && sender->payloads && sender->order)
 		return true;
 	hot_sender_close(sender);
 	return false;
@@ -51,8 +54,10 @@ void hot_sender_close(struct hot_sender *sender)
 {
 	free(sender->packets);
 	free(sender->payloads);
+	free(sender->order);
 	sender->packets = NULL;
 	sender->payloads = NULL;
+	sender->order = NULL;
 }
 
 /* ---- posting ---- */
@@ -124,41 +129,126 @@ void hot_sender_hurry(struct hot_sender *sender)
 		sender->probe_gap = PROBE_HURRY;
 }
 
-/* ---- handing back ---- */
+/* ---- another map ---- */
+
+/* Rows of a payload, which were numbered by the packet's map. */
+static void give_back(struct hot_sender *sender, uint64_t sequence, void *payload,
+                      struct hot_back back)
+{
+	const struct hot_packet *packet = packet_at(sender, sequence);
+	uint32_t n = ((const struct sparse_rows *)payload)->n;
+
+	back.tag = packet->tag;
+	back.sequence = sequence;
+	back.generation = packet->generation;
+	back.rows = (struct hot_rows){ .n = n,
+		                       .numbers = sparse_numbers(payload),
+		                       .values = sparse_values(payload, n) };
+	sender->stats.handed_back += n;
+	sender->options.calls.back(sender->options.calls.context, &back);
+}
 
 static void hand_back(struct hot_sender *sender, uint64_t sequence, bool is_lost)
 {
 	struct hot_packet *packet = packet_at(sender, sequence);
-	void *payload = payload_at(sender, sequence);
-	uint32_t n = ((const struct sparse_rows *)payload)->n;
-	struct hot_back back = { .tag = packet->tag,
-		                 .sequence = sequence,
-		                 .generation = packet->generation,
-		                 .is_lost = is_lost,
-		                 .rows = { .n = n,
-		                           .numbers = sparse_numbers(payload),
-		                           .values = sparse_values(payload, n) } };
 
 	if (packet->is_void)
 		return;
 	packet->is_void = true;
 	packet->bytes = 0;
-	sender->stats.handed_back++;
-	sender->options.calls.back(sender->options.calls.context, &back);
+	give_back(sender, sequence, payload_at(sender, sequence),
+	          (struct hot_back){ .is_lost = is_lost });
 }
 
-/*
- * What was never sent stays in order: a packet of the right generation may follow, so the places of
- * the others are filled with packets without rows.
- */
+/* Rows of a payload into another one. order[i]: number << 16 | place. Gives the bytes. */
+static uint32_t pick_rows(void *to, void *from, const uint32_t *order, uint32_t n)
+{
+	const struct sparse_rows *head = from;
+	uint32_t width = head->width, bytes = sparse_rows_bytes(n, width, 1);
+	const sparse_value *values = sparse_values(from, head->n);
+
+	memset(to, 0, sparse_values_at(n));
+	memset((uint8_t *)to + bytes - 8, 0, 8);
+	*(struct sparse_rows *)to =
+		(struct sparse_rows){ .n = (uint16_t)n, .width = (uint16_t)width };
+	for (uint32_t i = 0; i < n; i++) {
+		sparse_numbers(to)[i] = (sparse_number)(order[i] >> 16);
+		memcpy(sparse_values(to, n) + (size_t)i * width,
+		       values + (size_t)(order[i] & 0xffff) * width, (size_t)width * 4);
+	}
+	return bytes;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Gives a packet that no sum has, and never will have, the numbers of the newest map. */
+static void renumber(struct hot_sender *sender, uint64_t sequence)
+{
+	const struct hot_calls *calls = &sender->options.calls;
+	struct hot_packet *packet = packet_at(sender, sequence);
+	void *payload = payload_at(sender, sequence), *gone = spare_at(sender, 0);
+	uint32_t n = ((const struct sparse_rows *)payload)->n, kept = 0, lacks = 0;
+	const sparse_number *numbers = sparse_numbers(payload);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t row = calls->renumber(calls->context, packet->generation, numbers[i]);
+
+		if (row != HOT_NO_ROW)
+			sender->order[kept++] = row << 16 | i;
+		else
+			sender->order[n - ++lacks] = (uint32_t)numbers[i] << 16 | i;
+	}
+	if (!kept) {
+		hand_back(sender, sequence, false);
+		return;
+	}
+	qsort(sender->order, kept, sizeof(*sender->order), compare_order);
+	pick_rows(gone, payload, sender->order + kept, lacks);
+	memcpy(spare_at(sender, 1), payload, packet->bytes);
+	packet->bytes = pick_rows(payload, spare_at(sender, 1), sender->order, kept);
+	if (lacks)
+		give_back(sender, sequence, gone, (struct hot_back){ .goes_on = true });
+	packet->generation = sender->mapped;
+}
+
+/* Generations only go forward; an older one is in a packet that was delayed. */
+static void note_generation(struct hot_sender *sender, uint16_t generation)
+{
+	if ((int16_t)(generation - sender->generation) > 0)
+		sender->generation = generation;
+}
+
+static void send_again(struct hot_sender *sender, struct hot_packet *packet, uint64_t at)
+{
+	packet->state = REFUSED;
+	packet->sent_at = at;
+	if (at < sender->look_at)
+		sender->look_at = at;
+}
+
 void hot_sender_remap(struct hot_sender *sender, uint16_t generation)
 {
 	uint64_t end = sender->next; /* what `back` posts is of the new map */
 
-	sender->generation = generation;
-	for (uint64_t s = sender->unsent; s < end; s++)
-		if (packet_at(sender, s)->generation != generation)
-			hand_back(sender, s, false);
+	sender->mapped = generation;
+	if (!end)
+		sender->generation = generation;
+	note_generation(sender, generation);
+	for (uint64_t s = sender->low; s < end; s++) {
+		struct hot_packet *packet = packet_at(sender, s);
+
+		if (packet->is_void || packet->generation == generation ||
+		    (packet->state != UNSENT && packet->state != MAPLESS))
+			continue;
+		if (packet->state == MAPLESS)
+			send_again(sender, packet, 0);
+		renumber(sender, s);
+	}
 }
 
 /* ---- sending ---- */
@@ -187,7 +277,8 @@ static uint32_t write_packet(struct hot_sender *sender, uint64_t sequence, uint6
 	memcpy(header + 1, payload_at(sender, sequence), packet->bytes);
 	if (urgent && sender->urged < sequence + 1)
 		sender->urged = sequence + 1;
-	sender->stats.resent += packet->tries > 0;
+	/* A packet without rows takes the place of one that was handed back. */
+	sender->stats.resent += packet->tries > 0 && !packet->is_void;
 	sender->stats.packets += packet->tries == 0;
 	sender->in_flight += packet->state != SENT;
 	packet->state = SENT;
@@ -228,10 +319,17 @@ static uint64_t find_due(struct hot_sender *sender, uint64_t now)
 	return sender->unsent;
 }
 
+/* Would the aggregator refuse the packet for its map? The newer one is on its way. */
+static bool is_outdated(const struct hot_sender *sender, const struct hot_packet *packet)
+{
+	return !packet->is_void && (int16_t)(sender->generation - packet->generation) > 0;
+}
+
 static bool may_send_new(const struct hot_sender *sender)
 {
 	return sender->unsent < sender->next && sender->unsent < sender->low + SPARSE_WINDOW &&
-	       sender->in_flight < sender->timer.window;
+	       sender->in_flight < sender->timer.window &&
+	       !is_outdated(sender, packet_at(sender, sender->unsent));
 }
 
 /* Asks what is durable: the repeat of a packet that was added is only answered. */
@@ -247,7 +345,6 @@ static uint32_t write_probe(struct hot_sender *sender, uint64_t now, void *out)
 		((struct wire_header *)out)->from |= SPARSE_URGENT;
 	sender->probe_at = now + sender->probe_gap;
 	sender->probe_gap = 2 * sender->probe_gap < PROBE_MAX ? 2 * sender->probe_gap : PROBE_MAX;
-	sender->stats.resent++;
 	return WIRE_HEADER;
 }
 
@@ -257,6 +354,8 @@ uint32_t hot_sender_next(struct hot_sender *sender, uint64_t now, void *packet, 
 
 	if (now < sender->hold_until)
 		return 0;
+	if (sender->is_held)
+		sender->hold_until = now + HELD_FOR;
 	due = find_due(sender, now);
 	*position = due;
 	if (due < sender->unsent) {
@@ -328,19 +427,13 @@ static void note_durable(struct hot_sender *sender, uint32_t half, uint64_t now)
 	sender->probe_at = sender->durable < sender->low ? now + sender->probe_gap : UINT64_MAX;
 }
 
-static void send_again(struct hot_sender *sender, struct hot_packet *packet, uint64_t at)
+/* The bank is open, as far as known: what was refused may be sent. */
+static void let_go(struct hot_sender *sender)
 {
-	packet->state = REFUSED;
-	packet->sent_at = at;
-	if (at < sender->look_at)
-		sender->look_at = at;
-}
-
-/* Generations only go forward; an older one is in a packet that was delayed. */
-static void note_generation(struct hot_sender *sender, uint16_t generation)
-{
-	if ((int16_t)(generation - sender->generation) > 0)
-		sender->generation = generation;
+	if (!sender->is_held)
+		return;
+	sender->is_held = false;
+	sender->hold_until = sender->look_at = 0;
 }
 
 /*
@@ -353,6 +446,14 @@ static bool is_final(const struct hot_packet *packet, const struct wire_header *
 	                                    (int16_t)(header->scale - packet->generation) > 0);
 }
 
+static void note_heard(struct hot_sender *sender, const struct hot_packet *packet,
+                       const struct wire_header *header, uint64_t now)
+{
+	hot_timer_answered(&sender->timer, packet->sent_at, packet->tries,
+	                   header->flags & WIRE_RESENT, now);
+	sender->look_at = 0; /* packets that were sent before may be lost */
+}
+
 static void take_refusal(struct hot_sender *sender, uint64_t sequence,
                          const struct wire_header *header, uint64_t now)
 {
@@ -360,21 +461,34 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 
 	if (packet->state != SENT)
 		return; /* of an earlier copy */
-	hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
-	sender->look_at = 0;
+	note_heard(sender, packet, header, now);
 	sender->in_flight--;
 	if (header->to == SPARSE_OTHER_MAP)
 		note_generation(sender, header->scale);
 	if (header->to == SPARSE_UNREADY)
 		sender->hold_until = now + AGAIN_AFTER;
+	if (header->to == SPARSE_FROZEN) {
+		sender->hold_until = now + HELD_FOR;
+		sender->is_held = true;
+		/* It counts as never sent: nothing was lost, and nobody hurries because of it. */
+		sender->stats.packets -= packet->tries > 0;
+		packet->tries = 0;
+		send_again(sender, packet, now);
+		return;
+	}
 	if (header->to == SPARSE_FULL && sender->hurried <= sequence)
 		sender->hurried = sequence + 1; /* only a flush helps */
-	if (!packet->is_void && is_final(packet, header)) {
-		send_again(sender, packet, now);
-		hand_back(sender, sequence, false);
-	} else {
+	if (packet->is_void || !is_final(packet, header)) {
 		send_again(sender, packet, now + AGAIN_AFTER);
+		return;
 	}
+	send_again(sender, packet, now);
+	if (header->to == SPARSE_BAD)
+		hand_back(sender, sequence, false);
+	else if ((int16_t)(sender->mapped - header->scale) >= 0)
+		renumber(sender, sequence);
+	else
+		packet->state = MAPLESS;
 }
 
 static void take_push(struct hot_sender *sender, const struct wire_header *header, uint64_t now)
@@ -389,8 +503,9 @@ static void take_push(struct hot_sender *sender, const struct wire_header *heade
 		return;
 	}
 	if (packet->state == SENT) {
-		hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
-		sender->look_at = 0; /* packets that were sent before may be lost */
+		note_heard(sender, packet, header, now);
+		if (!packet->is_void)
+			let_go(sender);
 	}
 	if (packet->state != ADDED)
 		note_added(sender, sequence, now);
@@ -407,6 +522,7 @@ void hot_sender_take(struct hot_sender *sender, const struct wire_header *header
 	} else if (header->op == SPARSE_NEWS &&
 	           bytes >= WIRE_HEADER + 4 * (sender->options.child + 1)) {
 		note_generation(sender, header->scale);
+		let_go(sender);
 		note_durable(sender, lows[sender->options.child], now);
 	}
 }

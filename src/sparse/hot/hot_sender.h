@@ -10,16 +10,20 @@
  *
  *   UNSENT -> SENT -> ADDED (the aggregator has it) -> durable: its tag is told by `done`
  *        \--<--/ REFUSED: sent again after a while
+ *        \--<--/ MAPLESS: refused for its map; it waits for the next one
  *
- * Until a packet is durable it is kept. If the aggregator has another map, the rows of a packet are
- * handed back, and a packet without rows takes its place: sequence numbers have no gaps. If the
- * incarnation is lost, all rows that the server's record does not have are handed back. So each
- * packet ends in exactly one call: `done` or `back`.
+ * Until a packet is durable it is kept. If the aggregator has a newer map, packets that no sum has
+ * and never will have get the row numbers of that map: those that were never sent, and those that
+ * were refused for their map. Rows that the map lacks are handed back. A packet without rows takes
+ * the place of one that has none left: sequence numbers have no gaps. If the incarnation is lost,
+ * all rows that the server's record does not have are handed back. So each row ends in exactly one
+ * call: `done` of its packet, or `back`.
  */
 #ifndef TRIB_SPARSE_HOT_HOT_SENDER_H
 #define TRIB_SPARSE_HOT_HOT_SENDER_H
 
 #include "wire/sparse_packet.h"
+#include "sparse/hot/hot_map.h"
 #include "sparse/hot/hot_timer.h"
 
 #include <stdbool.h>
@@ -38,6 +42,7 @@ struct hot_back {
 	uint64_t sequence; /* of their packet */
 	uint16_t generation;
 	bool is_lost; /* the incarnation is over; else the aggregator has another map */
+	bool goes_on; /* other rows of the packet do not end with this call */
 	struct hot_rows rows;
 };
 
@@ -45,8 +50,11 @@ struct hot_calls {
 	void *context;
 	/* A packet of this tag is durable. */
 	void (*done)(void *context, uint64_t tag);
-	/* The rows of a packet were not added, and never will be by this sender. */
+	/* These rows were not added, and never will be by this sender. */
 	void (*back)(void *context, const struct hot_back *back);
+	/* What number does the map of the last hot_sender_remap() give to a row of this generation?
+	   HOT_NO_ROW: none. */
+	uint32_t (*renumber)(void *context, uint16_t generation, uint32_t number);
 };
 
 struct hot_packet {
@@ -68,26 +76,30 @@ struct hot_sender_options {
 };
 
 struct hot_sender_stats {
-	uint64_t packets, resent, rows, handed_back;
+	uint64_t packets, resent, rows;
+	uint64_t handed_back; /* rows */
 };
 
 struct hot_sender {
 	struct hot_sender_options options;
 	struct hot_packet *packets; /* packet s is at s mod kept */
-	uint8_t *payloads;
-	uint32_t per_packet; /* rows */
-	uint64_t durable;    /* packets below are durable */
-	uint64_t low;        /* packets below were added */
-	uint64_t unsent;     /* packets from here on have never been sent */
-	uint64_t next;       /* the next sequence number */
-	uint64_t hurried;    /* the caller waits for packets below */
-	uint64_t urged;      /* packets below were urged, or are durable */
-	uint32_t in_flight;  /* packets that are SENT */
-	uint64_t look_at;    /* ns: no timer of a packet runs out before */
-	uint64_t probe_at;   /* ns: when to ask what is durable; UINT64_MAX: never */
-	uint64_t probe_gap;  /* ns */
-	uint64_t hold_until; /* ns: the aggregator is not set up yet */
-	uint16_t generation; /* the aggregator's, as last heard */
+	uint8_t *payloads;          /* and two more, for a packet that gets other numbers */
+	uint32_t *order;            /* of the rows of such a packet */
+	uint32_t per_packet;        /* rows */
+	uint64_t durable;           /* packets below are durable */
+	uint64_t low;               /* packets below were added */
+	uint64_t unsent;            /* packets from here on have never been sent */
+	uint64_t next;              /* the next sequence number */
+	uint64_t hurried;           /* the caller waits for packets below */
+	uint64_t urged;             /* packets below were urged, or are durable */
+	uint32_t in_flight;         /* packets that are SENT */
+	uint64_t look_at;           /* ns: no timer of a packet runs out before */
+	uint64_t probe_at;          /* ns: when to ask what is durable; UINT64_MAX: never */
+	uint64_t probe_gap;         /* ns */
+	uint64_t hold_until;        /* ns: the aggregator is not set up yet, or is_held */
+	bool is_held;               /* its only bank is frozen: one packet asks from time to time */
+	uint16_t generation;        /* the aggregator's, as last heard */
+	uint16_t mapped;            /* of the last hot_sender_remap() */
 	struct hot_timer timer;
 	struct hot_sender_stats stats;
 };
@@ -95,20 +107,18 @@ struct hot_sender {
 /* False: no memory, or a row does not fit a packet. */
 bool hot_sender_open(struct hot_sender *sender, const struct hot_sender_options *options);
 void hot_sender_close(struct hot_sender *sender);
-/* Bytes that a sender keeps at most. */
-uint64_t hot_sender_bytes(const struct hot_sender_options *options);
 
 /* Rows that may be posted now. */
 uint32_t hot_sender_room(const struct hot_sender *sender);
 /*
  * Posts rows of one map, in ascending order, if there is room. Gives the number of packets: as many
- * calls of `done` or `back` follow.
+ * calls of `done`, or of `back` without `goes_on`, follow.
  */
 uint32_t hot_sender_post(struct hot_sender *sender, uint64_t tag, uint16_t generation,
                          const struct hot_rows *rows);
 /* The caller waits for all that was posted. */
 void hot_sender_hurry(struct hot_sender *sender);
-/* Hands back what was never sent and has another generation. */
+/* There is a newer map: `renumber` knows it. */
 void hot_sender_remap(struct hot_sender *sender, uint16_t generation);
 /* Is nothing on its way? */
 static inline bool hot_sender_is_idle(const struct hot_sender *sender)

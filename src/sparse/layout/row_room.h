@@ -3,14 +3,12 @@
 #ifndef TRIB_SPARSE_ROW_ROOM_H
 #define TRIB_SPARSE_ROW_ROOM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Rows that fit into `memory` bytes of an aggregator. It has up to
- * ENGINE_CELLS_MAX cells. With `caches` it keeps values for workers, which takes a third cell for
- * each block.
+ * Rows that fit into `memory` bytes of an aggregator, by the bits of enum sparse_layout. It has up
+ * to ENGINE_CELLS_MAX cells. A block takes one in each bank, and one for its values.
  */
-uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, bool caches);
+uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, uint32_t layout);
 
 #endif

@@ -188,11 +188,6 @@ size_t sparse_log_pending(const struct sparse_log *log)
 	return log->n_pending;
 }
 
-void sparse_log_discard(struct sparse_log *log)
-{
-	log->n_pending = 0;
-}
-
 bool sparse_log_is_broken(const struct sparse_log *log)
 {
 	return log->is_broken;

@@ -66,11 +66,9 @@ size_t sparse_log_pending(const struct sparse_log *log);
 /*
  * Writes all that was appended, and applies it. If the write fails (full disk, I/O error), then
  * nothing was applied, the file is cut back, and the entries wait for the next commit: the caller
- * tries again later, or calls sparse_log_discard. If sparse_log_is_broken says so, only a restart
- * helps.
+ * tries again later. If sparse_log_is_broken says so, only a restart helps.
  */
 trib_status sparse_log_commit(struct sparse_log *log, uint64_t now_ns);
-void sparse_log_discard(struct sparse_log *log);
 bool sparse_log_is_broken(const struct sparse_log *log);
 
 /* The table of these options: it is found by its name, or made. Commits. */

@@ -46,8 +46,8 @@ struct server_hot {
 	uint64_t refresh_at;  /* ns: when the map is chosen anew */
 	uint64_t refresh_gap; /* ns: after what time */
 	double share;         /* of all pushed rows that the map should take */
-	uint32_t moved_map;   /* generation whose rows have become rare, as workers say ... */
-	uint32_t moved_tells; /* ... and how many of them say so */
+	uint32_t moved_map;   /* generation whose rows have become rare, as workers say */
+	uint32_t moved_tells; /* workers that say so of `moved_map` */
 	uint64_t moves;       /* times that other rows became popular */
 	uint64_t flushes, flushed_rows, opened;
 };

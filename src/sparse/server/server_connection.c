@@ -72,6 +72,7 @@ bool connection_accept(struct sparse_server *server, uint64_t now)
 	c->since = now;
 	udp_text(&peer, c->peer, sizeof(c->peer));
 	keepalive_set(fd);
+	tcp_share(fd);
 	event.data.ptr = c;
 	server->connections[server->n_connections++] = c;
 	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event))

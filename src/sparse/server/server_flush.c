@@ -30,7 +30,7 @@ void hot_flush_touch(struct server_hot *hot, const uint64_t *keys, uint32_t n)
 {
 	const struct hot_map *map;
 
-	if (!hot->has_flusher || !hot->about.caches)
+	if (!hot->has_flusher || !(hot->about.layout & SPARSE_VALUES))
 		return;
 	map = hot_maps_find(&hot->maps, (uint16_t)hot->flusher.generation);
 	for (uint32_t i = 0; map && i < n; i++) {
@@ -75,11 +75,12 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 	struct server_hot *hot = table->hot;
 	const struct wire_welcome *welcome = child_welcome(hot->child);
 	uint32_t width = table->table->options.width;
+	uint32_t layout = hot_layout(welcome, hot->about.layout);
 	struct hot_flusher_options about = { .workers = hot->about.size - 1,
 		                             .payload = welcome->payload,
 		                             .setup = { .width = width,
 		                                        .kind = hot->about.kind,
-		                                        .caches = hot->about.caches,
+		                                        .layout = layout,
 		                                        .generation = hot->about.generation },
 		                             .every_ns = options->flush_ns,
 		                             .idle_ns = options->flush_ns > IDLE_NS
@@ -91,7 +92,7 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 	hot->filled = 0;
 	hot->is_touched = false;
 	memset(hot->touched, 0, sizeof(hot->touched));
-	hot->rows = hot_rows_most(welcome, width, hot->about.caches);
+	hot->rows = hot_rows_most(welcome, width, layout);
 	/* A round is one entry of the log. */
 	if (hot->rows > ENTRY_BYTES_MAX / 2 / (8 + 4 * width))
 		hot->rows = ENTRY_BYTES_MAX / 2 / (8 + 4 * width);
@@ -248,6 +249,6 @@ void hot_flush_committed(struct server_hot *hot, uint64_t now)
 	if (!hot->is_appended)
 		return;
 	hot->is_appended = false;
-	hot_flusher_logged(&hot->flusher, now);
+	hot_flusher_logged(&hot->flusher);
 	send_some(hot, now);
 }

@@ -94,16 +94,41 @@ static void map_tell(struct sparse_server *server, struct server_table *table)
 	}
 }
 
-void server_hot_moved(struct server_table *table, uint64_t generation)
+/* The rows of this map have become rare among those that a worker pushes. */
+static void note_moved(struct server_hot *hot, uint32_t generation)
 {
-	struct server_hot *hot = table->hot;
-
-	if (!hot || generation != hot->maps.newest)
+	if (generation != hot->maps.newest)
 		return;
 	if (hot->moved_map != generation)
 		hot->moved_tells = 0;
-	hot->moved_map = hot->maps.newest;
+	hot->moved_map = generation;
 	hot->moved_tells++;
+}
+
+/* Counts of a map that is not kept any more are only missed. */
+void server_hot_counted(struct server_table *table, const struct message *message)
+{
+	struct server_hot *hot = table->hot;
+	struct sparse_store *store = table->table->store;
+	const struct hot_map *map =
+		hot && message->number == hot->incarnation
+			? hot_maps_find(&hot->maps, (uint16_t)message->generation)
+			: NULL;
+
+	if (!map || map->generation != message->generation)
+		return;
+	for (uint32_t i = 0; i < message->count && i < map->n; i++) {
+		uint32_t row;
+
+		if (!message->pushes[i] || map->keys[i] == HOT_NO_KEY)
+			continue;
+		row = sparse_store_find(store, map->keys[i]);
+		if (row != SPARSE_ROW_NONE)
+			sparse_store_heat_add(store, row, message->pushes[i]);
+		heat_set_add(&hot->heat, map->keys[i], message->pushes[i]);
+	}
+	if (message->flags & MESSAGE_MOVED)
+		note_moved(hot, message->generation);
 }
 
 /*

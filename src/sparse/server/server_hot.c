@@ -69,13 +69,23 @@ static uint64_t pool_about(uint64_t memory, uint32_t width)
 	return memory / engine_cell_bytes(payload) * (WIRE_HEADER + payload);
 }
 
+/*
+ * One bank, if the aggregator can: it has room for twice the rows. Workers wait while it is
+ * flushed, but what they push to an aggregator is seldom the limit: cold rows on the server's link
+ * are.
+ */
+static uint32_t layout_of(const struct server_table *table)
+{
+	return SPARSE_ONE_BANK | (table->is_pulled ? SPARSE_VALUES : 0);
+}
+
 /* Rows that fit about; the aggregator's answer tells exactly. */
 static uint32_t rows_about(const struct sparse_server *server, const struct server_table *table)
 {
 	uint32_t width = table->table->options.width;
 
 	return layout_rows_fit(server->options.memory, payload_about(width), width,
-	                       table->is_pulled);
+	                       layout_of(table));
 }
 
 static const char *why_not(const struct sparse_server *server, const struct server_table *table)
@@ -115,7 +125,7 @@ static void begin_open(struct sparse_server *server, struct server_table *table,
 		.generation = 1,
 		.width = table->table->options.width,
 		.kind = run->sums == MESSAGE_SUMS_TABLE ? SPARSE_TABLE : SPARSE_FIXED,
-		.caches = table->is_pulled,
+		.layout = layout_of(table),
 		.job = run->job,
 		.size = table->clocks.workers + 1,
 		.cookie = run->cookie,
@@ -263,7 +273,9 @@ uint32_t server_hot_round(const struct server_table *table)
 {
 	const struct server_hot *hot = table->hot;
 
-	return hot && hot->has_flusher && hot->about.caches ? hot_flusher_shown(&hot->flusher) : 0;
+	return hot && hot->has_flusher && hot->about.layout & SPARSE_VALUES
+	               ? hot_flusher_shown(&hot->flusher)
+	               : 0;
 }
 
 /* What a worker says about it. */

@@ -26,8 +26,8 @@ void server_hot_left(struct sparse_server *server, struct server_table *table);
 void server_hot_pushed(struct sparse_server *server, struct server_table *table,
                        const uint64_t *keys, const uint64_t *counts, uint32_t n);
 
-/* A worker says that the rows of this map have become rare among those that it pushes. */
-void server_hot_moved(struct server_table *table, uint64_t generation);
+/* COUNTS: how often a worker has pushed the rows of a map, and whether they have become rare. */
+void server_hot_counted(struct server_table *table, const struct message *message);
 
 /* Rows were pulled: the first time, the aggregator has to keep values too. */
 void server_hot_pulled(struct sparse_server *server, struct server_table *table);

@@ -153,12 +153,9 @@ static trib_status heat_take(struct sparse_server *server, struct connection *c,
 			sparse_store_heat_add(store, row,
 			                      count < UINT32_MAX ? (uint32_t)count : UINT32_MAX);
 	}
-	if (status != TRIB_OK)
-		return status;
-	server_hot_pushed(server, c->table, message->keys, message->counts, message->count);
-	if (message->number)
-		server_hot_moved(c->table, message->number);
-	return TRIB_OK;
+	if (status == TRIB_OK)
+		server_hot_pushed(server, c->table, message->keys, message->counts, message->count);
+	return status;
 }
 
 static trib_status step_take(struct sparse_server *server, struct connection *c,
@@ -213,6 +210,9 @@ static trib_status open_take(struct sparse_server *server, struct connection *c,
 		return step_take(server, c, message);
 	case MESSAGE_HEAT:
 		return heat_take(server, c, message);
+	case MESSAGE_COUNTS:
+		server_hot_counted(c->table, message);
+		return TRIB_OK;
 	case MESSAGE_LOST:
 		return server_hot_lost(server, c, message);
 	case MESSAGE_BYE:

@@ -42,7 +42,7 @@ struct service_options {
 	{ "keep-logs", 0, OPTION_FLAG, &(o).keep_logs, NULL, \
 	  "keep logs that a snapshot has replaced", NULL }, \
 	{ "repair", 0, OPTION_FLAG, &(o).repair, NULL, \
-	  "if the log is damaged, cut it there, and lose what is behind", NULL }, \
+	  "if the log is damaged, cut it at the damage, and lose what follows", NULL }, \
 	{ "aggregators", 0, OPTION_TEXT, &(o).aggregators, "HOST:PORT,...", \
 	  "aggregators that sum hot rows: the first one that works is used", "10.0.0.1:7700" }, \
 	{ "flush", 0, OPTION_SECONDS, &(o).flush_s, "S", \

@@ -151,12 +151,28 @@ bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
 	return message_add_two(out, header, keys, n * sizeof(*keys), NULL, 0);
 }
 
-bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
-                      const uint64_t *counts, uint32_t n)
+bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
+                      uint32_t n)
 {
-	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n, .number = moved };
+	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n };
 
 	return message_add_two(out, header, keys, n * sizeof(*keys), counts, n * sizeof(*counts));
+}
+
+uint8_t *message_add_counts(struct byte_buffer *out, uint64_t incarnation, uint32_t generation,
+                            unsigned flags, uint32_t n)
+{
+	const struct message_header header = { .kind = MESSAGE_COUNTS,
+		                               .flags = (uint16_t)flags,
+		                               .bytes = 8 + n,
+		                               .count = n,
+		                               .number = incarnation };
+	uint8_t *payload = message_add(out, &header);
+
+	if (!payload)
+		return NULL;
+	memcpy(payload, &generation, sizeof(generation));
+	return payload + 8;
 }
 
 bool message_add_hot(struct byte_buffer *out, uint64_t incarnation, const struct message_hot *hot,

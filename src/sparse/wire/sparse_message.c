@@ -26,7 +26,7 @@ static const char *const names[MESSAGE_KINDS] = {
 	[MESSAGE_ROWS] = "ROWS",     [MESSAGE_STEP] = "STEP",       [MESSAGE_CLOCK] = "CLOCK",
 	[MESSAGE_HEAT] = "HEAT",     [MESSAGE_NOTICE] = "NOTICE",   [MESSAGE_HOT] = "HOT",
 	[MESSAGE_MAP] = "MAP",       [MESSAGE_LOST] = "LOST",       [MESSAGE_SEALED] = "SEALED",
-	[MESSAGE_STATUS] = "STATUS", [MESSAGE_BYE] = "BYE",
+	[MESSAGE_STATUS] = "STATUS", [MESSAGE_BYE] = "BYE",         [MESSAGE_COUNTS] = "COUNTS",
 };
 
 const char *message_name(enum message_kind kind)
@@ -167,7 +167,7 @@ static trib_status hot_parse(const struct message_header *header, const uint8_t 
 	if (header->bytes < sizeof(*hot))
 		return length_fail(header);
 	memcpy(hot, payload, sizeof(*hot));
-	if (!hot->width || hot->width > SPARSE_WIDTH_MAX || hot->kind > 1 || hot->caches > 1 ||
+	if (!hot->width || hot->width > SPARSE_WIDTH_MAX || hot->kind > 1 || hot->layout > 3 ||
 	    hot->job > UINT16_MAX || hot->size < 2 || hot->size > MESSAGE_WORKERS_MAX + 1 ||
 	    !is_text(hot->address, sizeof(hot->address)))
 		return status_fail(TRIB_ERR_REFUSED, "a HOT message with a field out of its range");
@@ -181,6 +181,16 @@ static trib_status map_parse(const struct message_header *header, const uint8_t 
 		return length_fail(header);
 	memcpy(&out->generation, payload, sizeof(out->generation));
 	return keys_parse(header, payload, 8, sizeof(uint64_t), out);
+}
+
+static trib_status counts_parse(const struct message_header *header, const uint8_t *payload,
+                                struct message *out)
+{
+	if (8 + rounded(header->count) != header->bytes)
+		return length_fail(header);
+	memcpy(&out->generation, payload, sizeof(out->generation));
+	out->pushes = payload + 8;
+	return TRIB_OK;
 }
 
 trib_status message_parse(const struct message_header *header, const uint8_t *payload,
@@ -208,6 +218,8 @@ trib_status message_parse(const struct message_header *header, const uint8_t *pa
 		return hot_parse(header, payload, out);
 	case MESSAGE_MAP:
 		return map_parse(header, payload, out);
+	case MESSAGE_COUNTS:
+		return counts_parse(header, payload, out);
 	case MESSAGE_REFUSED:
 	case MESSAGE_NOTICE:
 	case MESSAGE_LOST:

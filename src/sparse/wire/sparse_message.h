@@ -16,9 +16,9 @@
  *   PULL                chosen by the worker     keys        keys
  *   STEP                steps that have ended    0           none
  *   HEAT                0                        keys        keys, then counts (u64)
- *   LOST                incarnation              characters  why, a sentence; or none
- *   STATUS              0                        0           none
- *   BYE                 0                        0           none
+ *   COUNTS              incarnation              rows        generation, 0 (u32 each), then a byte
+ * a row LOST                incarnation              characters  why, a sentence; or none STATUS 0
+ * 0           none BYE                 0                        0           none
  *
  *   from the server     number                   count       payload
  *   WELCOME             highest push applied     0           struct message_welcome
@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define MESSAGE_MAGIC 0x50535254u /* "TRSP" */
-#define MESSAGE_VERSION 2u
+#define MESSAGE_VERSION 3u
 #define MESSAGE_HEADER 24u
 #define MESSAGE_MAX (8u << 20) /* bytes of a payload */
 #define MESSAGE_NAME 64u       /* bytes of a host's name with its 0 */
@@ -72,6 +72,7 @@ enum message_kind {
 	MESSAGE_SEALED,
 	MESSAGE_STATUS,
 	MESSAGE_BYE,
+	MESSAGE_COUNTS,
 	MESSAGE_KINDS,
 };
 
@@ -79,6 +80,7 @@ enum message_kind {
 #define MESSAGE_FOR_NOW 2u /* REFUSED: the worker should try again */
 #define MESSAGE_FATAL 4u   /* NOTICE: the job cannot go on */
 #define MESSAGE_PLAIN 8u   /* STATUS: lines for people, in place of JSON */
+#define MESSAGE_MOVED 16u  /* COUNTS: the rows of this map have become rare */
 
 struct message_header {
 	uint32_t magic;
@@ -122,7 +124,7 @@ struct message_welcome {
 /* How to join the sparse communicator of a table at an aggregator. The incarnation is `number`. */
 struct message_hot {
 	uint32_t generation, width;
-	uint32_t kind, caches; /* as in struct sparse_setup of docs/wire/sparse.md */
+	uint32_t kind, layout; /* as in struct sparse_setup of docs/wire/sparse.md */
 	uint32_t job, size;    /* of the communicator; the server is child size - 1 */
 	uint64_t cookie, key;
 	uint64_t pool_bytes;
@@ -142,9 +144,10 @@ struct message {
 	uint32_t count;
 	uint64_t number;
 	uint32_t width;         /* PUSH, ROWS */
-	uint32_t generation;    /* MAP */
+	uint32_t generation;    /* MAP, COUNTS */
 	const uint64_t *keys;   /* PUSH, PULL, HEAT, HOT, MAP */
 	const uint64_t *counts; /* HEAT */
+	const uint8_t *pushes;  /* COUNTS: of each row of the map */
 	const void *rows;       /* PUSH, ROWS: f32 or f16 by the flag */
 	const char *text; /* REFUSED, NOTICE, LOST, STATUS: `count` characters, no 0 behind them */
 	union {
@@ -185,9 +188,11 @@ bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, 
                       uint32_t n, uint32_t width);
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
                       const uint64_t *keys, uint32_t n);
-/* `moved` is the generation of a map whose rows have become rare; 0: none. */
-bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
-                      const uint64_t *counts, uint32_t n);
+bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
+                      uint32_t n);
+/* Gives the bytes of the first n rows of a map, zeroed, to be filled. NULL: no memory. */
+uint8_t *message_add_counts(struct byte_buffer *out, uint64_t incarnation, uint32_t generation,
+                            unsigned flags, uint32_t n);
 bool message_add_hot(struct byte_buffer *out, uint64_t incarnation, const struct message_hot *hot,
                      const uint64_t *keys, uint32_t n);
 bool message_add_map(struct byte_buffer *out, uint64_t incarnation, uint32_t generation,

@@ -13,6 +13,9 @@
 
 /* config.c: from options, environment and files. The caller gives config->trees to comm_open. */
 trib_status comm_config_read(const trib_options *options, struct comm_config *config);
+/* meeting_place.c: config.rendezvous, of ranks that have no aggregator. Rank, size and cookie are
+ * set. */
+trib_status meeting_place_read(struct comm_config *config);
 /* Is it a value of wire_bits? 0: the caller has not set it. */
 static inline bool is_wire_bits(int bits)
 {

@@ -397,7 +397,8 @@ trib_status trib_drop_residual(trib_comm *comm, const char *name)
 /* A small vector leaves at once. */
 static trib_status push(trib_status status, trib_request *const *request)
 {
-	if (status == TRIB_OK && request && *request && (*request)->small)
+	if (status == TRIB_OK && request && *request && !atomic_load(&(*request)->is_held) &&
+	    (*request)->small)
 		lane_slot_push((*request)->comm);
 	return status;
 }

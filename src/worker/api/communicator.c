@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lifetime of a communicator, and its rank, size and statistics. */
 #include "worker/api/api.h"
+#include "worker/api/introduce.h"
 #include "worker/failover/failover.h"
 #include "worker/comm/residual.h"
 #include "worker/sharing/sharing.h"
 #include "worker/ranks/direct_io.h"
+#include "worker/requests/requests.h"
 #include "worker/ranks/ring_thread.h"
 #include "worker/trees/plan_client.h"
 #include "worker/trees/ring_meet.h"
@@ -30,6 +32,7 @@ void comm_free(struct trib_comm *comm)
 		ledger_drop(comm, comm->ledgers);
 	residual_drop(comm, NULL);
 	pthread_cond_destroy(&comm->changed);
+	pthread_cond_destroy(&comm->trial.wake);
 	pthread_mutex_destroy(&comm->lock);
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
@@ -179,6 +182,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	}
 	comm->turn_wake_fd = -1;
 	comm->ledgers_end = &comm->ledgers;
+	comm->trial.end = &comm->trial.first;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_mutex_init(&comm->posting, NULL);
 	pthread_mutex_init(&comm->trunks_lock, NULL);
@@ -187,6 +191,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);
+	pthread_cond_init(&comm->trial.wake, NULL);
 	pthread_condattr_destroy(&attributes);
 	status = comm_start(comm);
 	if (status != TRIB_OK) {
@@ -202,6 +207,35 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	return TRIB_OK;
 }
 
+/* Opens on all ranks or on none. `status`: what this rank found in its settings. */
+static trib_status open_together(const trib_options *options, trib_status status,
+                                 struct comm_config *config, struct trib_comm **comm)
+{
+	config->rank = options->rank;
+	config->size = options->size;
+	status = introduce(options, status, config);
+	if (status == TRIB_OK)
+		status = comm_open(config, NULL, comm);
+	else
+		free(config->trees);
+	status = introduce_agree(options, status, config);
+	if (status != TRIB_OK && *comm) {
+		comm_close(*comm);
+		comm_free(*comm);
+		*comm = NULL;
+	}
+	return status;
+}
+
+/* An exchange comes with rank and size, which all ranks have right. */
+static bool is_together(const trib_options *options)
+{
+	const size_t known = offsetof(trib_options, exchange_context) + sizeof(void *);
+
+	return options && options->struct_size >= known && options->exchange && options->has_rank &&
+	       options->size <= (int)WIRE_CHILDREN_MAX;
+}
+
 trib_status trib_init(trib_comm **comm, const trib_options *options)
 {
 	struct comm_config config;
@@ -212,24 +246,33 @@ trib_status trib_init(trib_comm **comm, const trib_options *options)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_init: comm is NULL");
 	*comm = NULL;
 	status = comm_config_read(options, &config);
-	if (status != TRIB_OK)
+	if (status != TRIB_OK && !is_together(options))
 		return status;
 	snprintf(prefix, sizeof(prefix), "tributary: rank %d", config.rank);
 	log_set_prefix(prefix);
-	return comm_open(&config, NULL, comm);
+	return is_together(options) ? open_together(options, status, &config, comm)
+	                            : comm_open(&config, NULL, comm);
 }
 
-/* False: the deadline passed first. */
-static bool wait_in_flight(struct trib_comm *comm, const struct timespec *until)
+/*
+ * Gives the number of requests that have not ended when the deadline passes. *was_well: without
+ * aggregators, or without ranks that have left, a rank can still leave.
+ */
+static unsigned wait_in_flight(struct trib_comm *comm, const struct timespec *until, bool *was_well)
 {
+	unsigned left;
 	int error = 0;
 	bool ended;
 
 	pthread_mutex_lock(&comm->lock);
-	while (!(ended = !comm->in_flight || comm->failed != TRIB_OK) && error != ETIMEDOUT)
+	while (!(ended = (!comm->in_flight && !comm->trial.busy && !comm->trial.first) ||
+	                 comm->failed != TRIB_OK) &&
+	       error != ETIMEDOUT)
 		error = pthread_cond_timedwait(&comm->changed, &comm->lock, until);
+	left = ended ? 0 : comm->in_flight;
+	*was_well = comm->failed == TRIB_OK || comm->unhurt;
 	pthread_mutex_unlock(&comm->lock);
-	return ended;
+	return left;
 }
 
 /*
@@ -260,12 +303,11 @@ trib_status comm_close(struct trib_comm *comm)
 	bool was_well;
 
 	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
-	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
-	/* Without aggregators, or without ranks that have left, a rank can still leave. */
-	was_well = comm->failed == TRIB_OK || comm->unhurt;
+	left = wait_in_flight(comm, &until, &was_well);
 	if (!left && comm->keeps_ledgers)
 		wait_needed(comm);
 	atomic_store(&comm->closing, true);
+	trial_stop(comm);
 	if (comm->failover_runs)
 		failover_stop(comm);
 	if (comm->turn_client)

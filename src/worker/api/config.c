@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "path/rdma/rdma.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,7 +14,6 @@
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (256 << 10)
 #define CONTROLLER_PORT 7600
-#define RENDEZVOUS_PORT 7650
 #define TIMEOUT_MAX 4e6 /* seconds: in milliseconds it fits 32 bits on the wire */
 
 static trib_status read_place(const trib_options *options, struct comm_config *config)
@@ -70,23 +70,9 @@ static trib_status read_controller(const char *text, struct comm_config *config)
 	return udp_resolve(address, CONTROLLER_PORT, &config->controller);
 }
 
-/* Rank 0 lets in who shows the cookie. Without one, strangers of other hosts must not reach it. */
-static trib_status read_rendezvous(const char *text, struct comm_config *config)
-{
-	trib_status status = udp_resolve(text, RENDEZVOUS_PORT, &config->rendezvous);
-
-	if (status != TRIB_OK || config->cookie || udp_is_loopback(&config->rendezvous))
-		return status;
-	return status_fail(TRIB_ERR_CONFIG,
-	                   "TRIB_COOKIE is not set, so ranks meet on loopback alone, and not at "
-	                   "TRIB_RENDEZVOUS=%s: draw a cookie with trib cookie and give it to all "
-	                   "ranks",
-	                   text);
-}
-
 /*
- * A star, trees, or a controller. Options of trib_init win over settings. The machine's controller
- * is used only by jobs that name no aggregator.
+ * A star, trees, a controller, or a place where ranks without all these meet. Options of trib_init
+ * win over settings. The machine's controller is used only by jobs that name no aggregator.
  */
 static trib_status read_aggregator(const trib_options *options, struct comm_config *config)
 {
@@ -106,22 +92,9 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 		return udp_resolve(star, UDP_DEFAULT_PORT, &config->aggregator);
 	if (config->size == 1)
 		return TRIB_OK; /* one rank: nothing to send */
-	if (setting_text(SETTING_RENDEZVOUS, NULL))
-		return read_rendezvous(setting_text(SETTING_RENDEZVOUS, NULL), config);
-	return status_fail(TRIB_ERR_CONFIG,
-	                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to where "
-	                   "tribd listens, or start with trib run; without an aggregator, set "
-	                   "TRIB_RENDEZVOUS=host:port to where rank 0 shall listen",
-	                   config->size);
-}
-
-/* The option, or if that is 0 the setting. */
-static trib_status number(uint64_t option, enum setting_id id, uint64_t *value)
-{
-	if (!option)
-		return setting_count(id, value);
-	*value = option;
-	return TRIB_OK;
+	if (options->exchange && !setting_text(SETTING_RENDEZVOUS, NULL))
+		return TRIB_OK; /* the ranks will introduce themselves */
+	return meeting_place_read(config);
 }
 
 /* Cores for this worker, if `local` workers share the host. */
@@ -138,86 +111,159 @@ static bool is_off(const char *text)
 	return !text || !strcmp(text, "off") || !strcmp(text, "0") || !strcmp(text, "no");
 }
 
-static trib_status read_all(const trib_options *given, struct comm_config *config)
-{
-	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine, slots, ring;
-	trib_status status;
+/* Settings as numbers, before they are checked together. */
+struct counts {
+	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine, slots, ring, way;
+};
 
-	memset(config, 0, sizeof(*config));
-	if (given) { /* compiled against an older or newer header: the fields that both know */
-		if (given->struct_size < sizeof(size_t))
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "trib_options.struct_size is not set");
-		memcpy(&options, given,
-		       given->struct_size < sizeof(options) ? given->struct_size : sizeof(options));
-	}
-	if (setting_text(SETTING_LOG, NULL) && log_set_level_name(setting_text(SETTING_LOG, NULL)))
+/* The fields that both sides know, if the caller was compiled against another header. */
+static trib_status copy_options(const trib_options *given, trib_options *options)
+{
+	if (!given)
+		return TRIB_OK;
+	if (given->struct_size < sizeof(size_t))
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_options.struct_size is not set");
+	memcpy(options, given,
+	       given->struct_size < sizeof(*options) ? given->struct_size : sizeof(*options));
+	return TRIB_OK;
+}
+
+static trib_status read_log_level(void)
+{
+	const char *level = setting_text(SETTING_LOG, NULL);
+
+	if (level && log_set_level_name(level))
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "TRIB_LOG=\"%s\": expected error, warn, notice, info or debug",
-		                   setting_text(SETTING_LOG, NULL));
-	config->timeout_s = options.timeout_s;
-	if ((status = read_place(&options, config)) ||
-	    (status = setting_count(SETTING_COOKIE, &config->cookie)) ||
-	    (status = read_aggregator(&options, config)) ||
-	    (status = setting_count(SETTING_JOB, &job)) ||
-	    (status = number(options.pool_bytes, SETTING_POOL, &config->pool_bytes)) ||
-	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||
-	    (status = number((uint64_t)options.lanes, SETTING_LANES, &lanes)) ||
-	    (status = setting_count(SETTING_LOCAL_SIZE, &local)) ||
-	    (status = setting_count(SETTING_MTU, &mtu)) ||
-	    (status = setting_count(SETTING_WIRE, &wire)) ||
-	    (status = setting_count(SETTING_ENGINE, &engine)) ||
-	    (status = setting_count(SETTING_SLOTS, &slots)) ||
-	    (status = setting_count(SETTING_RING, &ring)) ||
-	    (status = setting_count(SETTING_PLANE, &plane)) ||
-	    (status = setting_count(SETTING_PACING, &pacing)) ||
-	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
-		return status;
+		                   level);
+	return TRIB_OK;
+}
+
+static trib_status read_counts(const trib_options *options, struct comm_config *config,
+                               struct counts *counts)
+{
+	const struct {
+		enum setting_id id;
+		uint64_t option; /* 0: the setting counts */
+		uint64_t *value;
+	} all[] = {
+		{ SETTING_COOKIE, 0, &config->cookie },
+		{ SETTING_JOB, 0, &counts->job },
+		{ SETTING_POOL, options->pool_bytes, &config->pool_bytes },
+		{ SETTING_RATE_LIMIT, options->rate_bps, &config->rate_bps },
+		{ SETTING_LANES, (uint64_t)options->lanes, &counts->lanes },
+		{ SETTING_LOCAL_SIZE, 0, &counts->local },
+		{ SETTING_MTU, 0, &counts->mtu },
+		{ SETTING_WIRE, 0, &counts->wire },
+		{ SETTING_ENGINE, 0, &counts->engine },
+		{ SETTING_SLOTS, 0, &counts->slots },
+		{ SETTING_RING, 0, &counts->ring },
+		{ SETTING_WAY, 0, &counts->way },
+		{ SETTING_PLANE, 0, &counts->plane },
+		{ SETTING_PACING, 0, &counts->pacing },
+		{ SETTING_BUSY_POLL, 0, &counts->busy_poll },
+	};
+	trib_status status = TRIB_OK;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all) && status == TRIB_OK; i++) {
+		if (all[i].option)
+			*all[i].value = all[i].option;
+		else
+			status = setting_count(all[i].id, all[i].value);
+	}
+	return status == TRIB_OK ? setting_check(SETTING_TRANSPORT) : status;
+}
+
+static trib_status read_timeout(const trib_options *options, struct comm_config *config)
+{
+	trib_status status;
+
+	config->timeout_s = options->timeout_s;
 	if (config->timeout_s <= 0 &&
 	    (status = setting_seconds(SETTING_TIMEOUT, &config->timeout_s)))
 		return status;
 	if (!(config->timeout_s >= 0.1 && config->timeout_s <= TIMEOUT_MAX))
 		return status_fail(TRIB_ERR_CONFIG, "a timeout of %g s: 0.1 to %g s are possible",
 		                   config->timeout_s, TIMEOUT_MAX);
-	if (job > UINT16_MAX)
+	return TRIB_OK;
+}
+
+static trib_status check_limits(const trib_options *options, const struct comm_config *config,
+                                const struct counts *counts)
+{
+	if (counts->job > UINT16_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "TRIB_JOB=%llu: at most 65535",
-		                   (unsigned long long)job);
-	if (lanes > WIRE_LANES_MAX)
+		                   (unsigned long long)counts->job);
+	if (counts->lanes > WIRE_LANES_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%llu lanes: at most %u are possible",
-		                   (unsigned long long)lanes, WIRE_LANES_MAX);
-	if (!is_wire_bits(options.wire_bits))
+		                   (unsigned long long)counts->lanes, WIRE_LANES_MAX);
+	if (!is_wire_bits(options->wire_bits))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "trib_options.wire_bits is %d: expected 8, 16 "
 		                   "or 32, or 0 for TRIB_WIRE",
-		                   options.wire_bits);
+		                   options->wire_bits);
 	if (config->size > (int)WIRE_CHILDREN_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%d ranks: one aggregator takes at most %u",
 		                   config->size, WIRE_CHILDREN_MAX);
+	return TRIB_OK;
+}
+
+static void set_seat(const trib_options *options, struct comm_config *config)
+{
 	config->seat = config->rank;
 	config->seats = config->size;
-	config->asks = !options.has_rank && !setting_text(SETTING_RANK, NULL);
+	config->key = options->key;
+	config->asks = !options->has_rank && !setting_text(SETTING_RANK, NULL);
 	if (config->controller.length && config->asks)
 		config->seat = -1; /* any free seat */
-	config->job = (uint16_t)job;
-	config->lanes = (unsigned)lanes;
-	config->cores = cores_each((unsigned)local);
-	config->mtu = (unsigned)mtu;
-	config->wire_bits = wire == WIDTH_AUTO ? 0 : 64u >> wire;
-	if (options.wire_bits)
-		config->wire_bits = (unsigned)options.wire_bits;
-	config->tcp = plane == PLANE_TCP;
-	config->engine = (enum engine_choice)engine;
-	config->ring = (enum ring_choice)ring;
-	config->slots = (uint32_t)slots;
-	config->bucket = pacing == PACING_BUCKET;
+}
+
+static void set_choices(const trib_options *options, const struct counts *counts,
+                        struct comm_config *config)
+{
+	const char *pin = setting_text(SETTING_PIN, NULL);
+
+	config->idle = options->idle;
+	config->idle_context = options->idle_context;
+	config->job = (uint16_t)counts->job;
+	config->lanes = (unsigned)counts->lanes;
+	config->cores = cores_each((unsigned)counts->local);
+	config->mtu = (unsigned)counts->mtu;
+	config->wire_bits = counts->wire == WIDTH_AUTO ? 0 : 64u >> counts->wire;
+	if (options->wire_bits)
+		config->wire_bits = (unsigned)options->wire_bits;
+	config->tcp = counts->plane == PLANE_TCP;
+	config->engine = (enum engine_choice)counts->engine;
+	config->ring = (enum ring_choice)counts->ring;
+	config->way = (enum way_wish)counts->way;
+	config->slots = (uint32_t)counts->slots;
+	config->bucket = counts->pacing == PACING_BUCKET;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));
-	config->pin =
-		is_off(setting_text(SETTING_PIN, NULL)) ? NULL : setting_text(SETTING_PIN, NULL);
+	config->pin = is_off(pin) ? NULL : pin;
 	config->socket.offload = !is_off(setting_text(SETTING_OFFLOAD, NULL));
-	config->socket.busy_poll = (unsigned)busy_poll;
+	config->socket.busy_poll = (unsigned)counts->busy_poll;
 	config->socket.receive_bytes = RECEIVE_BYTES;
 	config->socket.send_bytes = SEND_BYTES;
+}
+
+static trib_status read_all(const trib_options *given, struct comm_config *config)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct counts counts;
+	trib_status status;
+
+	memset(config, 0, sizeof(*config));
+	if ((status = copy_options(given, &options)) || (status = read_log_level()) ||
+	    (status = read_place(&options, config)) ||
+	    (status = read_counts(&options, config, &counts)) ||
+	    (status = read_aggregator(&options, config)) ||
+	    (status = read_timeout(&options, config)) ||
+	    (status = check_limits(&options, config, &counts)))
+		return status;
+	set_seat(&options, config);
+	set_choices(&options, &counts, config);
+	if (config->tcp)
+		rdma_streams_start();
 	return TRIB_OK;
 }
 

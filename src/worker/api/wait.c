@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MAX 1e9    /* seconds */
-#define LOSS_TOLD 0.001 /* a lower loss ratio explains no timeout */
+#define WAIT_MAX 1e9       /* seconds */
+#define IDLE_NS 4000000ull /* 4 ms between two calls of trib_options.idle */
+#define LOSS_TOLD 0.001    /* a lower loss ratio explains no timeout */
 
 /* Has the communicator failed, and does no lane touch users' buffers any more? */
 static bool is_quiet(const struct trib_comm *comm)
@@ -26,7 +27,7 @@ trib_status trib_test(trib_request **request)
 {
 	struct trib_comm *comm;
 	trib_status status;
-	bool ended;
+	bool ended, held;
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_test: no request");
@@ -34,9 +35,10 @@ trib_status trib_test(trib_request **request)
 	status = forked_check(comm, "trib_test");
 	if (status != TRIB_OK)
 		return status;
-	if ((*request)->small)
+	held = atomic_load(&(*request)->is_held);
+	if (!held && (*request)->small)
 		lane_slot_poll(comm);
-	if ((*request)->direct)
+	if (!held && (*request)->direct)
 		direct_poll(comm);
 	pthread_mutex_lock(&comm->lock);
 	ended = (*request)->done || is_quiet(comm);
@@ -121,15 +123,14 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	char missing[500];
+	char missing[500], name[REQUEST_NAME_MAX];
 
 	pthread_mutex_lock(&comm->lock); /* failover may replace lanes */
 	describe_missing(comm, missing, sizeof(missing));
 	pthread_mutex_unlock(&comm->lock);
-	return status_fail(TRIB_ERR_TIMEOUT,
-	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s",
-	                   request->what, (unsigned long long)request->number, request->count,
-	                   seconds, comm->config.rank, missing);
+	return status_fail(
+		TRIB_ERR_TIMEOUT, "%s of %zu elements has not ended after %.1f s on rank %d: %s",
+		request_name(request, name), request->count, seconds, comm->config.rank, missing);
 }
 
 /*
@@ -152,33 +153,80 @@ static void note_waited(struct trib_comm *comm, uint64_t now)
 	comm->waited_then = comm->wait_s;
 }
 
-/* False: the deadline passed first. */
-static bool wait_ended(struct trib_request *request, double seconds)
+/* A trial of ways may hold the request for a moment. False: it has not started. */
+static bool wait_started(struct trib_request *request, uint64_t deadline, uint64_t *now)
 {
 	struct trib_comm *comm = request->comm;
-	uint64_t start = clock_now(), now;
-	struct timespec until = clock_span(start + (uint64_t)(seconds * 1e9));
+	struct timespec until;
+	int error = 0;
+
+	if (!atomic_load(&request->is_held))
+		return true;
+	until = clock_span(deadline);
+	pthread_mutex_lock(&comm->lock);
+	while (atomic_load(&request->is_held) && !is_quiet(comm) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+	*now = clock_now();
+	return !atomic_load(&request->is_held);
+}
+
+/* Waits until the request has ended, or the deadline. The caller holds `lock`. */
+static bool sleep_until(struct trib_request *request, uint64_t deadline)
+{
+	struct trib_comm *comm = request->comm;
+	struct timespec until = clock_span(deadline);
 	bool ended;
 	int error = 0;
 
-	if (request->small)
-		lane_slot_drive(comm, request, start + (uint64_t)(seconds * 1e9));
-	if (request->direct)
-		direct_drive(comm, request, start + (uint64_t)(seconds * 1e9));
+	while (!(ended = request->done || is_quiet(comm)) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	return ended;
+}
+
+/* False: the deadline passed first. */
+static bool wait_until(struct trib_request *request, uint64_t start, uint64_t deadline)
+{
+	struct trib_comm *comm = request->comm;
+	uint64_t now = start;
+	bool ended, started = wait_started(request, deadline, &now);
+
+	if (started && request->small)
+		now = lane_slot_drive(comm, request, now, deadline);
+	if (started && request->direct)
+		direct_drive(comm, request, deadline);
 	pthread_mutex_lock(&comm->lock);
 	if (comm->turn_client)
 		step_profile_wait(&comm->profile, start);
-	while (!(ended = request->done || is_quiet(comm)) && error != ETIMEDOUT)
-		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
-	now = clock_now();
+	ended = started && request->small && request->done;
+	if (!ended) {
+		ended = sleep_until(request, deadline);
+		now = clock_now();
+	}
 	if (comm->turn_client)
 		step_profile_waited(&comm->profile, now);
 	if (comm->turn_client && comm->config.rank == 0 && !comm->in_flight)
 		comm_wake_turns(comm); /* the next training step has begun */
 	comm->wait_s += (double)(now - start) / 1e9;
 	note_waited(comm, now);
+	if (ended)
+		request_leave(request);
 	pthread_mutex_unlock(&comm->lock);
 	return ended;
+}
+
+/* False: so many seconds passed first. */
+static bool wait_ended(struct trib_request *request, double seconds)
+{
+	const struct comm_config *config = &request->comm->config;
+	uint64_t now = clock_now(), deadline = now + (uint64_t)(seconds * 1e9);
+
+	for (; config->idle && now + IDLE_NS < deadline; now = clock_now()) {
+		if (wait_until(request, now, now + IDLE_NS))
+			return true;
+		config->idle(config->idle_context);
+	}
+	return wait_until(request, now, deadline);
 }
 
 trib_status trib_wait(trib_request **request, double seconds)

@@ -74,6 +74,8 @@ struct wire_call comm_call(struct trib_comm *comm, uint32_t asks)
 
 	pthread_mutex_lock(&comm->lock);
 	oldest = oldest_request(comm);
+	if (comm->n_calls)
+		call = comm->calls[(comm->n_calls - 1) % COMM_CALLS];
 	if (oldest) {
 		call = oldest->call;
 		call.open = 1;

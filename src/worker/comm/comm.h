@@ -27,6 +27,7 @@
 #include "worker/dense/striping.h"
 #include "worker/turns/star.h"
 #include "worker/turns/step_profile.h"
+#include "worker/ways/way_choice.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,7 +41,9 @@ struct comm_config {
 	struct udp_address controller; /* source of trees; length 0: none */
 	struct udp_address
 		rendezvous;    /* where rank 0 listens if nothing else is given; length 0: none */
+	const char *launcher;  /* its environment has named the rendezvous; NULL: the user has */
 	enum ring_choice ring; /* which vectors go around a ring */
+	enum way_wish way;     /* of large vectors, if there is an aggregator */
 	/* Of a communicator that may have no aggregator: where this rank listens for a ring, and
 	 * the seats of all ranks, if the communicator was split from another one or the
 	 * controller's plan has no trees. Owned by the communicator; NULL: none. */
@@ -57,6 +60,8 @@ struct comm_config {
 	 * before the communicator was open. 0: no controller. */
 	uint32_t epoch;
 	double timeout_s;
+	void (*idle)(void *idle_context); /* trib_options.idle; NULL: none */
+	void *idle_context;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes; /* for each tree; 0: chosen by the number of cores */
 	unsigned cores; /* this worker's share of the host's cores */
@@ -108,11 +113,30 @@ struct star_loss {
 	char text[512];
 };
 
+/* Trials of ways: requests/request_trial.c. */
+struct trial {
+	struct way_choice choice; /* under `posting`, or of the trial's thread while it is busy */
+	struct trib_request vote; /* ranks agree on the times of a trial */
+	uint64_t value;           /* another value that ranks agree on by a vote */
+	uint64_t voted;           /* 0: not yet */
+	uint64_t took;            /* nanoseconds of a call of a trial; 0: it has not ended */
+	bool runs;                /* its thread has started; under `posting` */
+	bool met;                 /* ranks have tried to reach each other; as `choice` */
+	bool apart;               /* they cannot: only the aggregator is left; as `choice` */
+	bool told;                /* the log says that the ring is faster; the thread's */
+	pthread_t thread;
+	/* Under `lock`: */
+	bool busy;                         /* the thread has a request in hand */
+	struct trib_request *first, **end; /* requests that have not started yet */
+	_Atomic bool holds;                /* busy, or there is a first one; read without `lock` */
+	pthread_cond_t wake;               /* there is one again, or the communicator closes */
+};
+
 #define COMM_CALLS 64u /* calls that a rank can still name when an aggregator asks */
 
 struct trib_comm {
 	struct comm_config config;
-	unsigned n_trunks;
+	_Atomic unsigned n_trunks;
 	_Atomic unsigned n_lanes;
 	struct lane_paths paths;
 	struct lane_page *lane_page; /* NULL: none, see transport/lane_page.h */
@@ -137,6 +161,7 @@ struct trib_comm {
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
 
 	_Atomic bool no_multicast; /* multicast was tried and never arrived */
+	_Atomic uint16_t away;     /* for reports: struct wire_report */
 	_Atomic uint16_t waited;   /* for reports: 1/1000 of time waited, plus 1 */
 
 	/* Failover: with a controller, the communicator outlives its trees. */
@@ -151,7 +176,7 @@ struct trib_comm {
 	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
 	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
 	_Atomic uint64_t ring_waiting;   /* bits of ranks that have not made a call of the ring */
-	_Atomic uint64_t direct_waiting; /* the same of direct calls */
+	_Atomic uint64_t direct_waiting; /* bits of ranks that have not made a direct call */
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries. */
@@ -162,6 +187,7 @@ struct trib_comm {
 	pthread_mutex_t posting;
 	struct turn turn;
 	struct star star;
+	struct trial trial;
 	uint64_t next_start; /* requests below this number have started */
 
 	/* Held by the thread that changes trunks: failover, or turns when the star changes. */
@@ -195,6 +221,8 @@ struct trib_comm {
 	struct step_profile profile;
 	struct trib_request *requests;
 	struct wire_call calls[COMM_CALLS]; /* the last ones, by their numbers */
+	uint32_t n_calls;                   /* what the library posts by itself does not count */
+	uint32_t signature;                 /* of the last call, and so of all */
 	struct residual *residuals;
 	uint32_t dithers; /* calls whose sums are rounded by chance */
 	uint64_t rounds, posts, splits;
@@ -220,7 +248,7 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
 /*
  * The call for a report: the one that the aggregator `asks` for (struct wire_status), if it was
- * posted; else the oldest one that has not ended.
+ * posted; else the oldest one that has not ended; else the last one.
  */
 struct wire_call comm_call(struct trib_comm *comm, uint32_t asks);
 /* Has the communicator failed, or is it being closed? */

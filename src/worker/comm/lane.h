@@ -111,11 +111,9 @@ struct lane {
 	struct kept_round *kept, **kept_end; /* finished rounds that other ranks may need */
 	struct round *finishing;             /* finished rounds that the user is not told of yet */
 
-	/* The mailbox, under `lock`: */
-	pthread_mutex_t lock;
-	struct round *posted, **posted_end;
-	uint64_t taken; /* rounds that the thread has taken, ever */
-	_Atomic bool has_mail;
+	/* The mailbox: rounds that the thread has not taken, the newest first. */
+	_Atomic(struct round *) posted;
+	uint64_t taken;           /* rounds that the thread has taken, ever; the thread's */
 	_Atomic uint64_t entered; /* rounds that were posted, ever */
 	_Atomic uint64_t ending;  /* rounds that are over or nearly over, ever */
 	_Atomic uint32_t nearly;  /* fragments that may be left when a lane counts as nearly over */
@@ -135,7 +133,10 @@ struct lane {
 void lane_wake(struct lane *lane);
 /* Gives a round to the lane's thread, which owns it from then on. Any thread. */
 void lane_post(struct lane *lane, struct round *round);
-/* All rounds that were posted since the last call; NULL: none. The lane's thread. */
-struct round *lane_take_posted(struct lane *lane);
+/*
+ * All rounds that were posted since the last call, the oldest first; NULL: none. If the lane was
+ * idle, silence counts from `now`. The lane's thread.
+ */
+struct round *lane_take_posted(struct lane *lane, uint64_t now);
 
 #endif

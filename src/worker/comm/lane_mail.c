@@ -18,31 +18,33 @@ void lane_wake(struct lane *lane)
 
 void lane_post(struct lane *lane, struct round *round)
 {
-	pthread_mutex_lock(&lane->lock);
-	round->next = NULL;
-	*lane->posted_end = round;
-	lane->posted_end = &round->next;
 	atomic_fetch_add_explicit(&lane->entered, 1, memory_order_relaxed);
-	atomic_store_explicit(&lane->has_mail, true, memory_order_release);
-	pthread_mutex_unlock(&lane->lock);
+	round->next = atomic_load_explicit(&lane->posted, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&lane->posted, &round->next, round,
+	                                              memory_order_release, memory_order_relaxed))
+		;
 	if (lane->slots)
-		atomic_store(&lane->comm->slot_mail, true); /* who posts also drives */
+		atomic_store(&lane->comm->slot_mail, true); /* the thread that posts also drives */
 	else
 		lane_wake(lane);
 }
 
-struct round *lane_take_posted(struct lane *lane)
+struct round *lane_take_posted(struct lane *lane, uint64_t now)
 {
-	struct round *rounds;
+	struct round *rounds = NULL, *newest;
 
-	if (!atomic_load_explicit(&lane->has_mail, memory_order_acquire))
+	if (!atomic_load_explicit(&lane->posted, memory_order_acquire))
 		return NULL;
-	pthread_mutex_lock(&lane->lock);
-	rounds = lane->posted;
-	lane->posted = NULL;
-	lane->posted_end = &lane->posted;
-	lane->taken = atomic_load_explicit(&lane->entered, memory_order_relaxed);
-	atomic_store_explicit(&lane->has_mail, false, memory_order_release);
-	pthread_mutex_unlock(&lane->lock);
+	newest = atomic_exchange_explicit(&lane->posted, NULL, memory_order_acquire);
+	while (newest) {
+		struct round *older = newest->next;
+
+		newest->next = rounds;
+		rounds = newest;
+		newest = older;
+		lane->taken++;
+	}
+	if (rounds && stream_is_idle(&lane->stream))
+		lane->heard_at = now; /* no answer was due before */
 	return rounds;
 }

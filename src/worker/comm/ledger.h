@@ -40,6 +40,7 @@ struct copy {
 struct ledger {
 	struct ledger *next, **link; /* in the communicator's list, by number */
 	uint64_t number;
+	struct wire_call call;
 	struct trib_request *request; /* NULL: finished here */
 	bool fits, tiny;              /* as in struct trib_request */
 	unsigned pending;             /* rounds that a rank may still need something of */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "worker/comm/residual.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,21 +32,40 @@ static void leave_lane_set(struct trib_request *request)
 
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count)
 {
-	struct trib_request *request = calloc(1, sizeof(*request));
+	struct trib_request *request = malloc(sizeof(*request)); /* as in round_new() */
 
 	if (!request)
 		return NULL;
-	request->comm = comm;
-	pthread_mutex_lock(&comm->lock);
+	*request = (struct trib_request){
+		.comm = comm, .what = what, .count = count, .is_users = true
+	};
+	return request;
+}
+
+void request_list(struct trib_request *request)
+{
+	struct trib_comm *comm = request->comm;
+
+	if (!request->is_users || request->link)
+		return;
 	request->next = comm->requests;
 	request->link = &comm->requests;
 	if (request->next)
 		request->next->link = &request->next;
 	comm->requests = request;
-	pthread_mutex_unlock(&comm->lock);
-	request->what = what;
-	request->count = count;
-	return request;
+}
+
+void request_unhold(struct trib_request *request)
+{
+	struct trial *trial = &request->comm->trial;
+
+	*request->held_link = request->held_next;
+	if (request->held_next)
+		request->held_next->held_link = request->held_link;
+	else
+		trial->end = request->held_link;
+	request->held_link = NULL;
+	atomic_store(&trial->holds, trial->busy || trial->first);
 }
 
 void request_round_finished(struct trib_request *request)
@@ -56,11 +76,13 @@ void request_round_finished(struct trib_request *request)
 		return;
 	pthread_mutex_lock(&comm->lock);
 	request->done = true;
+	if (request->took)
+		*request->took = clock_now() - request->started_at + 1;
 	if (request->ledger) {
 		request->ledger->request = NULL;
 		request->ledger = NULL;
 	}
-	if (request->link) {
+	if (request->is_users) {
 		comm->in_flight--;
 		comm->rounds++;
 	}
@@ -70,30 +92,57 @@ void request_round_finished(struct trib_request *request)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-void request_free(struct trib_request *request)
+void request_leave(struct trib_request *request)
 {
-	pthread_mutex_lock(&request->comm->lock);
+	while (request->starting)
+		pthread_cond_wait(&request->comm->changed, &request->comm->lock);
+	if (request->held_link)
+		request_unhold(request);
 	if (request->ledger) /* the request failed */
 		request->ledger->request = NULL;
-	*request->link = request->next;
+	if (request->link)
+		*request->link = request->next;
 	if (request->next)
 		request->next->link = request->link;
 	if (request->residual)
 		request->residual->held = false;
-	pthread_mutex_unlock(&request->comm->lock);
+	request->has_left = true;
+}
+
+void request_free(struct trib_request *request)
+{
+	if (!request->has_left) {
+		pthread_mutex_lock(&request->comm->lock);
+		request_leave(request);
+		pthread_mutex_unlock(&request->comm->lock);
+	}
+	free(request->held);
 	free(request->spare);
 	free(request->fed);
 	free(request);
+}
+
+const char *request_name(struct trib_request *request, char out[REQUEST_NAME_MAX])
+{
+	pthread_mutex_lock(&request->comm->lock);
+	if (request->posted)
+		snprintf(out, REQUEST_NAME_MAX, "%s #%llu", request->what,
+		         (unsigned long long)request->number);
+	else
+		snprintf(out, REQUEST_NAME_MAX, "%s", request->what);
+	pthread_mutex_unlock(&request->comm->lock);
+	return out;
 }
 
 trib_status request_end(struct trib_request *request)
 {
 	struct trib_comm *comm = request->comm;
 	trib_status status = TRIB_OK;
+	char name[REQUEST_NAME_MAX];
 
 	if (!request->done)
-		status = status_fail(comm->failed, "%s #%llu: %s", request->what,
-		                     (unsigned long long)request->number, comm->failure);
+		status = status_fail(comm->failed, "%s: %s", request_name(request, name),
+		                     comm->failure);
 	else if (request->spare)
 		memcpy(request->copy_to, request->spare, request->copy_bytes);
 	request_free(request);

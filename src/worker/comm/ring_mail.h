@@ -21,6 +21,7 @@ struct ring_mail {
 	int wake_fd;
 	pthread_mutex_t lock;
 	struct round *posted, **posted_end; /* under `lock` */
+	bool open;  /* all ranks have answered; under the communicator's lock */
 	bool quiet; /* its thread has let go of users' buffers; under the communicator's lock */
 	_Atomic uint64_t sent, repeated, received, duplicates, dropped; /* packets */
 };

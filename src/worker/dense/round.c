@@ -42,7 +42,7 @@ static uint8_t wire_op(trib_type type, trib_op op)
 	return add[row];
 }
 
-/* All arrays of a round lie in one piece of memory. */
+/* All arrays of a round lie in one piece of memory: its own, if they are short. */
 static bool round_allocate(struct round *round)
 {
 	uint32_t n = round_fragments(round);
@@ -53,8 +53,9 @@ static bool round_allocate(struct round *round)
 	size_t classes =
 		round->coding == ROUND_PARTS ? (size_t)round->data * round->classes_per : 0;
 	size_t sent_bits = classes ? bitmap_words(round->data) * 8 : 0;
-	uint8_t *at = calloc(1, 4 * bits + block_bits + special_bits + sent_bits + (size_t)n * 4 +
-	                                blocks * 6 + classes * 2 + 8);
+	size_t bytes = 4 * bits + block_bits + special_bits + sent_bits + (size_t)n * 4 +
+	               blocks * 6 + classes * 2 + 8;
+	uint8_t *at = bytes <= sizeof(round->few) ? (void *)round->few : calloc(1, bytes);
 
 	if (!at)
 		return false;
@@ -178,12 +179,12 @@ static uint8_t shape_of(const struct round *round)
 
 /* In slots, class and special values take `scale`: the signature is in the packet's `to` and flags.
  */
-static void sign(struct round *round, bool slot)
+static void sign(struct round *round, const struct round_spec *spec)
 {
-	uint32_t word = wire_call_sign(&round->call);
+	uint32_t word = spec->signature ? spec->signature : wire_call_sign(&round->call);
 
 	round->sign = (uint16_t)word;
-	if (slot && word) {
+	if (spec->slot && word) {
 		round->kind = (uint8_t)(word >> 16);
 		round->shape = (uint8_t)(word >> 24) & (uint8_t)~WIRE_RESENT;
 	}
@@ -191,16 +192,19 @@ static void sign(struct round *round, bool slot)
 
 struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
 {
-	struct round *round = calloc(1, sizeof(*round));
+	/* What a thread has freed is kept for its next malloc, but not for calloc. A memset behind
+	 * malloc would become calloc. */
+	struct round *round = malloc(sizeof(*round));
 
 	if (!round)
 		return NULL;
-	round->owner = spec->owner;
-	round->source = spec->source;
-	round->target = spec->target;
-	round->count = spec->count;
-	round->type = spec->copy ? TRIB_U8 : spec->type;
-	round->coding = coding_of(spec);
+	*round = (struct round){ .owner = spec->owner,
+		                 .source = spec->source,
+		                 .target = spec->target,
+		                 .count = spec->count,
+		                 .type = spec->copy ? TRIB_U8 : spec->type,
+		                 .coding = coding_of(spec) };
+	round->waits = round->coding == ROUND_PARTS;
 	round->per_word = spec->per_word;
 	round->residual = spec->residual;
 	round->average = spec->op == TRIB_AVG && !spec->copy;
@@ -229,7 +233,7 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 		round_plan_exponents(round, payload);
 	round->shape = shape_of(round);
 	round->call = spec->call;
-	sign(round, spec->slot);
+	sign(round, spec);
 	/* A small result of an aggregator goes to all ranks: cheaper than reports about it. */
 	if (!round->count || (round->data <= SMALL_RESULT && !spec->ring) || spec->slot)
 		round->to = WIRE_ALL;
@@ -260,7 +264,8 @@ void round_free(struct round *round)
 		round->kept = next;
 	}
 	free(round->masks);
-	free(round->have);
+	if (round->have != round->few)
+		free(round->have);
 	free(round);
 }
 
@@ -577,6 +582,8 @@ static void settle_specials(struct round *round, uint32_t index, bool needed)
 static void take_class(struct round *round, uint32_t block, uint16_t klass)
 {
 	round->top_class[block] = klass;
+	round->agreed_blocks++;
+	round->missed += round->own_class[block] < klass;
 	if (round->sent_class[block] != ROUND_UNKNOWN && round->sent_class[block] < klass)
 		round_repeat(round, round->exponents + round->specials + block);
 }
@@ -634,7 +641,7 @@ static void take_data(struct round *round, uint32_t block, unsigned workers, uin
 			number_divide(round->type, out, n, workers);
 		break;
 	case ROUND_KEYS:
-		number_from_keys(round->type, in, n, round->for_max, out);
+		number_from_keys(round->type, in, n, out);
 		break;
 	case ROUND_SCALED:
 		if (number_wire_size(round->type) == 4) {

@@ -9,8 +9,9 @@
  * blocks and a flag for each specials fragment of those blocks. Classes and flags have one or two
  * bytes. Exponents travel ahead. With one class a block (ROUND_SCALED), data that leaves before all
  * ranks' exponents are known uses this rank's own class as a guess. If the guess was too low, the
- * data is sent again; waiting would cost no less. With a class for each sub-block (ROUND_PARTS),
- * data waits until the classes of all ranks are known: a guess would be wrong too often. A specials
+ * data is sent again. So if many blocks of the vector before had another class on another rank, as
+ * gradients do, data waits until the classes of all ranks are known. With a class for each
+ * sub-block (ROUND_PARTS), it always waits: a guess would be wrong too often. A specials
  * fragment carries NaN and infinities of several blocks. It is sent only if its flag says that some
  * rank has any; otherwise all ranks skip it.
  */
@@ -55,6 +56,7 @@ struct round {
 	enum round_coding coding;
 	bool average, for_max;
 	bool contributes, receives;
+	bool waits;   /* data does not leave before all ranks' exponents are known */
 	bool guessed; /* data left before all ranks' exponents were known */
 	bool whole; /* a result is taken only together with its special values; set by the owner */
 	uint8_t op, from, to, shape;
@@ -79,6 +81,8 @@ struct round {
 	uint32_t finished;                  /* number of finished fragments */
 	uint32_t next_exponents, next_data; /* next ones to be sent for the first time */
 	uint32_t agreed;                    /* exponents fragments below are finished */
+	uint32_t agreed_blocks, missed;     /* ROUND_SCALED: blocks whose class is known, and those
+	                                       for which this rank's guess would be too low */
 	uint32_t todo;                      /* number of bits in `again` */
 	uint64_t *have;                     /* finished fragments */
 	uint64_t *again;                    /* fragments to send again */
@@ -92,6 +96,7 @@ struct round {
 	uint64_t *any_special;   /* for each specials fragment: some rank has special values */
 	uint8_t *masks;          /* results of the specials fragments; NULL: none yet */
 	struct early_data *kept; /* results that wait for the special values of their blocks */
+	uint64_t few[12];        /* holds the arrays of a round of a few fragments */
 };
 
 struct round_spec {
@@ -113,6 +118,7 @@ struct round_spec {
 	bool slot; /* the round is for a slot lane: data fragments only, see worker/slot */
 	bool ring; /* the round goes around a ring: no rank but the root gets a small result */
 	struct wire_call call; /* the collective; WIRE_CALL_NONE: a round of the library's own */
+	uint32_t signature;    /* of `call`; 0: round_new() computes it */
 	void *owner;
 };
 
@@ -185,8 +191,7 @@ static inline uint64_t round_scanned(const struct round *round)
 /* Blocks whose data may leave, but for those that wait for special values. */
 static inline uint64_t round_ready(const struct round *round)
 {
-	return round->coding == ROUND_PARTS ? round_covered(round, round->agreed)
-	                                    : round_scanned(round);
+	return round->waits ? round_covered(round, round->agreed) : round_scanned(round);
 }
 
 /* Writes a fragment's payload and the header's op, from, to and scale. Gives the bytes. */

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks that exponents are ahead of the data. Parts wait for the slowest rank's exponents. */
+/* Blocks that exponents are ahead of the data; more if data waits for the slowest rank's. */
 #define EXPONENTS_LEAD 512u
-#define PARTS_LEAD 2048u
+#define WAITING_LEAD 2048u
+/* One guess in so many may be too low. */
+#define GUESSES_MISSED 8u
 /* Exponents fragments of parts that leave together: each one alone would cut a message of data. */
 #define PARTS_TOGETHER 8u
 
@@ -58,6 +60,7 @@ bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 	round->base = stream->next_base;
 	round->next = NULL;
 	stream->next_base += round_fragments(round);
+	round->waits |= stream->guesses_fail;
 	if (stream->last)
 		stream->last->next = round;
 	else
@@ -168,7 +171,7 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t e
 
 static uint32_t lead_of(const struct round *round)
 {
-	return round->coding == ROUND_PARTS ? PARTS_LEAD : EXPONENTS_LEAD;
+	return round->waits ? WAITING_LEAD : EXPONENTS_LEAD;
 }
 
 /* Have some of the exponents fragments left that are to leave together? */
@@ -196,7 +199,7 @@ static bool exponents_lead(const struct round *round)
  */
 static bool data_is_near(const struct round *round, uint64_t end)
 {
-	return round->coding == ROUND_PARTS &&
+	return round->waits &&
 	       round_scanned(round) >= round->next_data + (uint64_t)lead_of(round) &&
 	       round->base + round->exponents + round->specials + round->next_data < end;
 }
@@ -214,6 +217,27 @@ static uint32_t next_of_round(struct stream *stream, struct round *round, uint64
 	return next_exponents(stream, round, end, now, packet);
 }
 
+/* Data of the next round would wait for its first classes: they leave before this round ends. */
+static uint32_t next_ahead(struct stream *stream, uint64_t end, uint64_t now, void *packet)
+{
+	const struct round *round = stream->fresh;
+	struct round *next = round ? round->next : NULL;
+
+	if (!next || !next->waits || next->next_exponents || next->base >= end ||
+	    round->next_data + lead_of(next) < round->data)
+		return 0;
+	return next_exponents(stream, next, end, now, packet);
+}
+
+/* Is there nothing to send only because the classes of other ranks are on their way? */
+static bool is_waiting(const struct stream *stream)
+{
+	const struct round *round = stream->fresh;
+
+	return round && round->waits && round->agreed < round->next_exponents &&
+	       round->next_data >= round_ready(round);
+}
+
 static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 {
 	uint64_t end = stream_window_end(stream, now);
@@ -222,10 +246,12 @@ static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 	if (stream->todo && (bytes = next_repeat(stream, end, now, packet)))
 		return bytes;
 	stream_all_sent(stream);
+	if ((bytes = next_ahead(stream, end, now, packet)))
+		return bytes;
 	for (struct round *round = stream->fresh; round && round->base < end; round = round->next)
 		if ((bytes = next_of_round(stream, round, end, now, packet)))
 			return bytes;
-	if (!stream->shut_at && (stream->fresh || stream->todo))
+	if (!stream->shut_at && (stream->fresh || stream->todo) && !is_waiting(stream))
 		stream->shut_at = now;
 	return 0;
 }
@@ -280,6 +306,14 @@ static void judge_result(struct stream *stream, const struct round *round,
 	stream_bound(stream);
 }
 
+/* Classes of all ranks have come. What they say of guesses holds for the rounds that follow. */
+static void judge_guesses(struct stream *stream, struct round *round)
+{
+	stream->guesses_fail = round->missed > round->agreed_blocks / GUESSES_MISSED;
+	for (; round && stream->guesses_fail; round = round->next)
+		round->waits = true;
+}
+
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now)
 {
@@ -320,6 +354,8 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	todo = round->todo;
 	if (!round_take(round, index, stream->workers, header->scale, header + 1))
 		return false;
+	if (index < round->exponents && round->coding == ROUND_SCALED && round->contributes)
+		judge_guesses(stream, round);
 	stream->todo += round->todo - todo;
 	stream_settle(stream, round, before, now);
 	return true;
@@ -328,7 +364,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 void stream_new_path(struct stream *stream, bool by_delay)
 {
 	stream->by_delay = by_delay;
-	path_window_init(&stream->path_window, stream->flight.launched);
+	path_window_init(&stream->path_window, stream->flight.launched, WINDOW_LONG_NS);
 	stream_bound(stream);
 }
 

@@ -51,6 +51,7 @@ struct stream {
 	uint64_t low;       /* every fragment below is finished at all ranks, as far as known */
 	uint64_t next_base; /* where the next round starts */
 	uint64_t sent;      /* every fragment that was sent is below */
+	bool guesses_fail;  /* this rank's classes are often too low: data waits for all ranks' */
 	uint64_t waiting;   /* ranks that owe the first unfinished fragment, by the last STATUS */
 
 	struct round *first, *last; /* rounds not finished up to `done`, in order */

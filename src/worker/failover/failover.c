@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define TRY_SHARE 6.0 /* one plan may take 1/6 of the timeout: its trees may be lost, too */
 #define TRY_MIN 1.0   /* seconds, at least */
@@ -26,7 +27,8 @@ static uint64_t ranks_gone(const struct trib_comm *comm)
 
 /*
  * Once the user has the communicator, its ranks cannot change, and no process can take the place of
- * another. Before that, a plan may change both: all ranks learn of it by the same plan.
+ * another. Before that, a plan may change both: all ranks learn of it by the same plan. The caller
+ * holds `lock`: a user's call that times out changes `failure`.
  */
 static trib_status check_place(struct trib_comm *comm)
 {
@@ -87,8 +89,11 @@ static trib_status try_plan(struct trib_comm *comm, bool first, uint64_t deadlin
 		return TRIB_ERR_TIMEOUT; /* without a controller there are no other trees */
 	if (first)
 		before = comm->config.epoch = comm->config.generation;
-	if (status == TRIB_OK)
+	if (status == TRIB_OK) {
+		pthread_mutex_lock(&comm->lock);
 		status = check_place(comm);
+		pthread_mutex_unlock(&comm->lock);
+	}
 	if (status != TRIB_OK || comm->config.size == 1)
 		return status;
 	give_trees_up(comm);
@@ -132,26 +137,30 @@ static void fail_for_good(struct trib_comm *comm, trib_status status)
 		ring_mail_wake(comm->ring_mail);
 	pthread_mutex_unlock(&comm->lock);
 	trunks_stop(comm);
+	pthread_mutex_lock(&comm->posting); /* calls look at it to see whether they may start */
 	pthread_mutex_lock(&comm->lock);
 	comm->recovering = false;
 	comm->quiet_lanes = comm->n_lanes;
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
+	pthread_mutex_unlock(&comm->posting);
 }
 
 static void recover(struct trib_comm *comm)
 {
+	char why[sizeof(comm->failure)];
 	uint64_t start = clock_now();
 	trib_status status;
 
 	pthread_mutex_lock(&comm->posting);
 	pthread_mutex_lock(&comm->lock);
 	comm->recovering = true;
+	memcpy(why, comm->failure, sizeof(why));
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 	pthread_mutex_lock(&comm->trunks_lock);
 	star_switch_drop(comm);
-	log_warn("%s; asking the controller for other trees", comm->failure);
+	log_warn("%s; asking the controller for other trees", why);
 	status = failover_find_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
 	if (status != TRIB_OK)
 		fail_for_good(comm, status);

@@ -99,9 +99,12 @@ static trib_status agree(struct recovery *recovery, void *vector, size_t count, 
 	/* The rounds point to memory of this call: no lane may use them any more. */
 	atomic_store(&comm->stop_lanes, true);
 	trunks_stop(comm);
-	return clock_now() < recovery->deadline
-	               ? status_fail(TRIB_ERR_AGGREGATOR, "%s", comm->failure)
-	               : status_fail(TRIB_ERR_TIMEOUT, "not all ranks have joined the new trees");
+	if (clock_now() >= recovery->deadline)
+		return status_fail(TRIB_ERR_TIMEOUT, "not all ranks have joined the new trees");
+	pthread_mutex_lock(&comm->lock);
+	status_fail(TRIB_ERR_AGGREGATOR, "%s", comm->failure);
+	pthread_mutex_unlock(&comm->lock);
+	return TRIB_ERR_AGGREGATOR;
 }
 
 /* ---- agreement ---- */
@@ -269,7 +272,7 @@ static bool add_repair(struct recovery *recovery, struct ledger *ledger, unsigne
 	if (count > left)
 		count = left;
 	spec.owner = ledger->request;
-	spec.call.number = (uint32_t)ledger->number;
+	spec.call = ledger->call;
 	spec.target = ledger->request ? offset(spec.target, first * size) : NULL;
 	spec.count = count;
 	spec.first = first;
@@ -325,7 +328,7 @@ static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct w
 		struct round_spec spec = ledger->vectors[v].spec;
 
 		spec.owner = ledger->request;
-		spec.call.number = (uint32_t)ledger->number;
+		spec.call = ledger->call;
 		if (!ledger->request) {
 			bool gives = spec.from == WIRE_ALL || spec.from == rank;
 

@@ -15,6 +15,8 @@
 #define LAZY_NS 1000000ull /* 1 ms after a thread has waited: until then it may soon wait again */
 
 #define LAZIEST_NS 8000000ull /* 8 ms: until the ring's thread looks again, at most */
+#define POLLS_OF_ALL 8u       /* every so many polls, all sockets are looked at */
+#define NOTICE_NS 10000000ull /* 10 ms: a call that takes longer is late */
 
 struct direct_peer {
 	struct direct_io *io;
@@ -23,6 +25,8 @@ struct direct_peer {
 	uint32_t flown_first;              /* the channel's number of the first in `flown` */
 	uint32_t granted;                  /* messages that the rank may send, ever */
 	unsigned n_fds;                    /* of direct_io.fds */
+	bool due;                          /* it has got packets, or a message for it is ready */
+	uint64_t wake_at;                  /* when its channel has something to do in any case */
 };
 
 struct direct_io {
@@ -31,9 +35,12 @@ struct direct_io {
 	pthread_mutex_t driver; /* held by the thread that receives */
 	_Atomic uint64_t driven_at;
 	struct wait_choice waiting;    /* under `driver` */
+	unsigned polls;                /* under `driver` */
 	struct pollfd fds[DIRECT_FDS]; /* under `driver` */
 	pthread_mutex_t lock;          /* for all below; `driver` is taken first */
 	struct direct direct;
+	struct message_pool pool;                    /* of all messages */
+	struct udp_rx *rx;                           /* of all channels */
 	struct direct_peer peers[WIRE_CHILDREN_MAX]; /* by rank; the own place is empty */
 	bool over;                                   /* no call begins any more */
 	bool leaves;                                 /* direct_leave was called */
@@ -48,11 +55,17 @@ static unsigned size_of(const struct direct_io *io)
 
 static void *place(void *user, uint32_t number, uint32_t bytes)
 {
-	struct message *message = message_new(bytes);
+	const struct direct_peer *peer = user;
+	struct message *message = message_new(&peer->io->pool, bytes);
 
-	(void)user;
 	(void)number;
 	return message ? message->data : NULL;
+}
+
+static void unplace(void *user, void *memory)
+{
+	(void)user;
+	message_free(message_of(memory));
 }
 
 static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
@@ -65,7 +78,7 @@ static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
 	message->bytes = bytes;
 	ring_abort_take(io->comm, message);
 	if (io->over || atomic_load_explicit(&io->comm->stop_ring, memory_order_relaxed)) {
-		free(message);
+		message_free(message);
 		return;
 	}
 	trib_status status = direct_take(&io->direct, (unsigned)(peer - io->peers), message);
@@ -81,19 +94,10 @@ static struct direct_peer *peer_at(struct direct_io *io, unsigned i)
 	return &io->peers[(io->direct.rank + i) % size_of(io)];
 }
 
-static bool write_call(struct direct_io *io, struct direct_call *call)
+static void queue_message(struct direct_io *io, unsigned to, struct message *message)
 {
-	call->written = true;
-	for (unsigned i = 1; i < size_of(io); i++) {
-		struct direct_peer *peer = peer_at(io, i);
-		struct message *message =
-			direct_write(&io->direct, call, (unsigned)(peer - io->peers));
-
-		if (!message)
-			return false;
-		queue_put(&peer->ready, message);
-	}
-	return true;
+	queue_put(&io->peers[to].ready, message);
+	io->peers[to].due = true;
 }
 
 /* Writes messages that may leave, and ends calls that are complete. */
@@ -101,19 +105,42 @@ static void advance(struct direct_io *io)
 {
 	trib_status status = TRIB_OK;
 	struct direct_call *call = NULL;
+	struct message *message;
+	unsigned to;
 
 	do {
 		if (call)
 			request_round_finished(call->owner);
 		direct_call_free(call);
-		while (status == TRIB_OK && (call = direct_unwritten(&io->direct)))
-			if (!write_call(io, call))
-				status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for messages");
-		call = direct_finish(&io->direct, &status);
+		while ((message = direct_next(&io->direct, &to, &status)))
+			queue_message(io, to, message);
+		call = status == TRIB_OK ? direct_finish(&io->direct, &status) : NULL;
 	} while (call && status == TRIB_OK);
 	direct_call_free(call);
 	if (status != TRIB_OK)
 		comm_fail(io->comm, status, "%s", trib_last_error());
+}
+
+/* If a call in steps is late, all ranks say that they have made it. So each one knows which has
+ * not.
+ */
+static void send_notices(struct direct_io *io, uint64_t now)
+{
+	struct direct_call *call = io->direct.first;
+
+	if (!call || !call->steps || call->told)
+		return;
+	if (!call->since)
+		call->since = now;
+	if (now < call->since + NOTICE_NS)
+		return;
+	call->told = true;
+	for (unsigned i = 1; i < size_of(io); i++) {
+		struct message *message = direct_notice(&io->direct);
+
+		if (message)
+			queue_message(io, (unsigned)(peer_at(io, i) - io->peers), message);
+	}
 }
 
 /* Gives the channel what it takes, and sends. */
@@ -121,6 +148,7 @@ static void push(struct direct_peer *peer, uint64_t now)
 {
 	struct channel *channel = channel_of(peer->channel);
 	uint32_t ahead = peer->granted - channel_delivered(channel);
+	uint64_t wait;
 
 	while (peer->ready.first && channel_state(channel) <= CHANNEL_OPEN &&
 	       channel_room(channel)) {
@@ -136,14 +164,25 @@ static void push(struct direct_peer *peer, uint64_t now)
 	}
 	channel_push(peer->channel, now);
 	for (; peer->flown.first && peer->flown_first != channel_sent(channel); peer->flown_first++)
-		free(queue_get(&peer->flown));
+		message_free(queue_get(&peer->flown));
+	wait = channel_wait(peer->channel, now);
+	if (wait > OPENING_NS && channel_state(channel) == CHANNEL_OPENING)
+		wait = OPENING_NS;
+	peer->wake_at = now + wait;
+	peer->due = false;
 }
 
-static void push_all(struct direct_io *io, uint64_t now)
+/* Pushes channels that have something to do. */
+static void push_due(struct direct_io *io)
 {
-	for (unsigned i = 1; i < size_of(io); i++)
-		if (peer_at(io, i)->channel)
-			push(peer_at(io, i), now);
+	uint64_t now = clock_now();
+
+	for (unsigned i = 1; i < size_of(io); i++) {
+		struct direct_peer *peer = peer_at(io, i);
+
+		if (peer->channel && (peer->due || now >= peer->wake_at))
+			push(peer, now);
+	}
 }
 
 /* Is no rank heard, of several? Ranks that have left do not count. */
@@ -201,14 +240,17 @@ static void check_ranks(struct direct_io *io)
 
 /* ---- driving; the caller holds `driver` ---- */
 
-static unsigned collect_fds(struct direct_io *io)
+/* The sockets to these ranks: bits. */
+static unsigned collect_fds(struct direct_io *io, uint64_t ranks)
 {
 	unsigned n = 0;
 
 	for (unsigned r = 0; r < size_of(io); r++) {
 		struct direct_peer *peer = &io->peers[r];
 
-		peer->n_fds = peer->channel ? channel_fds(peer->channel, io->fds + n) : 0;
+		peer->n_fds = peer->channel && ranks >> r & 1
+		                      ? channel_fds(peer->channel, io->fds + n)
+		                      : 0;
 		n += peer->n_fds;
 	}
 	return n;
@@ -221,14 +263,20 @@ static uint64_t next_wait(struct direct_io *io, uint64_t now)
 
 	for (unsigned i = 1; i < size_of(io); i++) {
 		const struct direct_peer *peer = peer_at(io, i);
-		uint64_t wait = peer->channel ? channel_wait(peer->channel, now) : OPENING_NS;
+		uint64_t at = peer->channel ? peer->wake_at : now + OPENING_NS;
 
-		if (wait > OPENING_NS &&
-		    channel_state(channel_of(peer->channel)) == CHANNEL_OPENING)
-			wait = OPENING_NS;
-		least = wait < least ? wait : least;
+		least = at < least ? at : least;
 	}
-	return least;
+	return least > now ? least - now : 0;
+}
+
+/* Polling costs less the fewer sockets there are. So a thread that polls often looks at those of
+ * the ranks it waits for, and at times at all: acknowledgements may come on others. */
+static uint64_t ranks_to_poll(struct direct_io *io)
+{
+	uint64_t missing = direct_missing(&io->direct);
+
+	return missing && ++io->polls % POLLS_OF_ALL ? missing : UINT64_MAX;
 }
 
 /* Waits for packets until `deadline`. False: none has come. */
@@ -239,7 +287,7 @@ static bool wait_for_packets(struct direct_io *io, uint64_t now, uint64_t deadli
 	unsigned n;
 
 	pthread_mutex_lock(&io->lock);
-	n = collect_fds(io);
+	n = collect_fds(io, deadline > now ? UINT64_MAX : ranks_to_poll(io));
 	wait = deadline > now ? next_wait(io, now) : 0;
 	pthread_mutex_unlock(&io->lock);
 	span = clock_span(wait < deadline - now ? wait : deadline - now);
@@ -255,14 +303,15 @@ static void step(struct direct_io *io, bool any)
 	for (unsigned r = 0; any && r < size_of(io); r++) {
 		struct direct_peer *peer = &io->peers[r];
 
-		if (peer->n_fds)
-			channel_take(peer->channel, io->fds + at, peer->n_fds);
+		if (peer->n_fds && channel_take(peer->channel, io->fds + at, peer->n_fds))
+			peer->due = true;
 		at += peer->n_fds;
 	}
 	advance(io);
-	push_all(io, clock_now());
+	send_notices(io, clock_now());
+	push_due(io);
 	check_ranks(io);
-	atomic_store_explicit(&io->comm->direct_waiting, direct_missing(&io->direct),
+	atomic_store_explicit(&io->comm->direct_waiting, direct_late(&io->direct),
 	                      memory_order_relaxed);
 	pthread_mutex_unlock(&io->lock);
 }
@@ -274,12 +323,15 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 	       atomic_load_explicit(&comm->stop_ring, memory_order_acquire);
 }
 
-static void yield(struct wait_choice *choice)
+/* Gives the time after it. */
+static uint64_t yield(struct wait_choice *choice, uint64_t before)
 {
-	uint64_t before = clock_now();
+	uint64_t now;
 
 	sched_yield();
-	wait_choice_yielded(choice, clock_now() - before);
+	now = clock_now();
+	wait_choice_yielded(choice, now - before);
+	return now;
 }
 
 void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
@@ -294,11 +346,12 @@ void direct_drive(struct trib_comm *comm, const struct trib_request *request, ui
 		bool polls = io->waiting.way == WAIT_POLL && now < came_at + POLL_NS;
 		bool any = wait_for_packets(io, now, polls ? now : deadline);
 
-		if (any || !polls)
+		if (any || !polls) {
 			step(io, any);
-		else
-			yield(&io->waiting);
-		now = clock_now();
+			now = clock_now();
+		} else {
+			now = yield(&io->waiting, now);
+		}
 		came_at = any ? now : came_at;
 	}
 	wait_choice_waited(&io->waiting);
@@ -335,7 +388,7 @@ void direct_start(struct trib_comm *comm, struct direct_call *first, struct dire
 		if (status != TRIB_OK)
 			comm_fail(comm, status, "%s", trib_last_error());
 		advance(io);
-		push_all(io, clock_now());
+		push_due(io);
 	}
 	pthread_mutex_unlock(&io->lock);
 }
@@ -374,14 +427,17 @@ struct direct_io *direct_new(struct trib_comm *comm)
 {
 	struct direct_io *io = calloc(1, sizeof(*io));
 
-	if (!io)
+	if (!io || !(io->rx = udp_rx_new(CHANNEL_RX, false))) {
+		free(io);
 		return NULL;
+	}
 	io->comm = comm;
 	io->lazy = LAZY_NS;
 	pthread_mutex_init(&io->driver, NULL);
 	pthread_mutex_init(&io->lock, NULL);
 	direct_init(&io->direct, (unsigned)comm->config.rank, (unsigned)comm->config.size,
 	            comm->payload);
+	io->direct.pool = &io->pool;
 	for (unsigned r = 0; r < size_of(io); r++) {
 		io->peers[r].io = io;
 		queue_init(&io->peers[r].ready);
@@ -399,7 +455,9 @@ void direct_free(struct direct_io *io)
 		queue_free(&io->peers[r].ready);
 		queue_free(&io->peers[r].flown);
 	}
+	udp_rx_free(io->rx);
 	direct_clear(&io->direct);
+	pool_free(&io->pool);
 	pthread_mutex_destroy(&io->driver);
 	pthread_mutex_destroy(&io->lock);
 	free(io);
@@ -421,7 +479,9 @@ static trib_status connect_rank(struct direct_io *io, struct channel_listener *l
 	config.peer = rank;
 	config.name = name;
 	config.credit = peer->granted = CREDIT;
-	config.events = (struct channel_events){ .user = peer, .place = place, .deliver = deliver };
+	config.events = (struct channel_events){
+		.user = peer, .place = place, .deliver = deliver, .unplace = unplace
+	};
 	if (rank < io->direct.rank)
 		return channel_accept(listener, &config, clock_now(), &peer->channel);
 	return channel_connect(&config, &address, clock_now(), &peer->channel);
@@ -436,6 +496,8 @@ trib_status direct_connect(struct direct_io *io, struct channel_listener *listen
 	own.key = ~config->key; /* the ring has other channels */
 	own.longest = DIRECT_MOST + (uint32_t)sizeof(struct direct_head);
 	own.patient = true;
+	own.rx = io->rx;
+	own.carrier = NULL; /* messages of any length: they cannot be placed ahead */
 	pthread_mutex_lock(&io->lock);
 	for (unsigned r = 0; r < size_of(io) && status == TRIB_OK; r++)
 		if (r != io->direct.rank)
@@ -455,6 +517,8 @@ void direct_listen(struct direct_io *io, struct channel_listener *listener, uint
 {
 	pthread_mutex_lock(&io->lock);
 	channel_listener_step(listener, now);
+	for (unsigned r = 0; r < size_of(io); r++)
+		io->peers[r].due = true; /* it may have been called */
 	pthread_mutex_unlock(&io->lock);
 }
 
@@ -472,12 +536,26 @@ uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, uns
 	io->lazy = LAZY_NS;
 	step(io, wait_for_packets(io, now, now));
 	pthread_mutex_lock(&io->lock);
-	*n = collect_fds(io);
+	*n = collect_fds(io, UINT64_MAX);
 	memcpy(fds, io->fds, *n * sizeof(*fds));
 	wait = next_wait(io, clock_now());
 	pthread_mutex_unlock(&io->lock);
 	pthread_mutex_unlock(&io->driver);
 	return wait;
+}
+
+bool direct_is_open(struct direct_io *io)
+{
+	bool open = true;
+
+	pthread_mutex_lock(&io->lock);
+	for (unsigned i = 1; i < size_of(io); i++) {
+		const struct channel_io *channel = peer_at(io, i)->channel;
+
+		open = open && channel && channel_state(channel_of(channel)) != CHANNEL_OPENING;
+	}
+	pthread_mutex_unlock(&io->lock);
+	return open;
 }
 
 void direct_go_quiet(struct direct_io *io)
@@ -497,12 +575,11 @@ static void tell_failure(struct direct_io *io)
 		return;
 	for (unsigned i = 1; i < size_of(io); i++) {
 		struct direct_peer *peer = peer_at(io, i);
-		struct message *message = malloc(sizeof(*message) + sizeof(abort));
+		struct message *message = message_new(&io->pool, sizeof(abort));
 
 		queue_free(&peer->ready);
 		if (!message)
 			continue;
-		message->bytes = sizeof(abort);
 		memcpy(message->data, &abort, sizeof(abort));
 		queue_put(&peer->ready, message);
 	}

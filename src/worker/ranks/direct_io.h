@@ -42,6 +42,8 @@ void direct_lose_rank(struct direct_io *io, trib_status status, unsigned rank);
 /* If no thread waits for a request: takes what has come. Gives the time until the next turn, and
  * sockets to poll: their number is *n. */
 uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, unsigned *n);
+/* Have all ranks answered? */
+bool direct_is_open(struct direct_io *io);
 /* Lets go of users' buffers. */
 void direct_go_quiet(struct direct_io *io);
 /* A step towards the end; the first one tells all ranks of a failure. True: all channels are

@@ -31,6 +31,7 @@ struct ring_thread {
 	unsigned n_from, n_to;                     /* of these, from FDS_FROM on */
 	struct page_file *page;                    /* NULL: none */
 	uint64_t page_at;                          /* when it was written */
+	bool open;                                 /* all ranks have answered */
 	bool no_memory;
 	bool runs;
 	pthread_t thread;
@@ -38,6 +39,7 @@ struct ring_thread {
 
 /* What a channel does with a message that comes; `user` is the thread. */
 void *ring_place(void *user, uint32_t message, uint32_t bytes);
+void ring_unplace(void *user, void *memory);
 void ring_deliver(void *user, uint32_t message, void *memory, uint32_t bytes);
 /* Rounds that were posted begin, and messages that waited for them are taken. */
 void ring_take_posts(struct ring_thread *thread);

@@ -23,7 +23,7 @@ static struct message *buffer_get(struct ring_thread *thread)
 	struct message *buffer = queue_get(&thread->spare);
 
 	if (!buffer)
-		buffer = malloc(sizeof(*buffer) + ring_message_max(&thread->ring));
+		buffer = message_new(NULL, ring_message_max(&thread->ring));
 	thread->no_memory |= !buffer;
 	return buffer;
 }
@@ -92,6 +92,13 @@ void *ring_place(void *user, uint32_t message, uint32_t bytes)
 		return NULL;
 	buffer->bytes = bytes;
 	return buffer->data;
+}
+
+void ring_unplace(void *user, void *memory)
+{
+	struct ring_thread *thread = user;
+
+	queue_put(&thread->spare, message_of(memory));
 }
 
 void ring_deliver(void *user, uint32_t message, void *memory, uint32_t bytes)

@@ -9,6 +9,7 @@
 #include "base/random_bits.h"
 #include "path/length_probe.h"
 #include "path/page/page_folder.h"
+#include "path/rdma/rdma.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,8 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define END_NS (2 * NSEC_PER_SEC) /* closing takes no longer, also if a rank is silent */
-#define SILENCE_SHARE 2           /* a rank is dead after 1/2 of the timeout */
+#define END_NS \
+	(2 * NSEC_PER_SEC) /* after a failure closing takes no longer, also if a rank is silent */
+#define SILENCE_SHARE 2    /* a rank is dead after 1/2 of the timeout */
 
 static unsigned neighbour(const struct trib_comm *comm, int step)
 {
@@ -74,6 +76,22 @@ static bool has_ended(const struct channel_io *io)
 static bool is_opening(const struct ring_thread *thread)
 {
 	return channel_state(channel_of(thread->to)) == CHANNEL_OPENING && thread->flown.first;
+}
+
+/* Tells trials of ways that all ranks can reach this one, and this one them. */
+static void note_open(struct ring_thread *thread)
+{
+	struct trib_comm *comm = thread->comm;
+
+	if (channel_state(channel_of(thread->to)) == CHANNEL_OPENING ||
+	    channel_state(channel_of(thread->from)) == CHANNEL_OPENING ||
+	    !direct_is_open(comm->direct))
+		return;
+	thread->open = true;
+	pthread_mutex_lock(&comm->lock);
+	thread->mail->open = true;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
 }
 
 static bool has_left(const struct channel_io *io)
@@ -163,6 +181,8 @@ static void turn(struct ring_thread *thread)
 	push(thread, thread->from, neighbour(comm, -1));
 	push(thread, thread->to, neighbour(comm, 1));
 	check_left(thread);
+	if (!thread->open)
+		note_open(thread);
 	ring_grant(thread);
 	count(thread);
 	if (thread->page && now - thread->page_at >= PAGE_EVERY_NS)
@@ -190,6 +210,21 @@ static uint64_t channel_key(const struct comm_config *config)
 	return bits_mix(config->cookie ^ comm_key(config) * RANDOM_STEP ^ config->job);
 }
 
+/* Messages travel by RDMA if both ranks have a device. NULL: by UDP. */
+static const struct channel_carrier *carrier_to(const struct ring_thread *thread, unsigned rank)
+{
+	const struct ring_seat *own = &thread->mail->seats[thread->comm->config.rank];
+
+	if (!own->rdma)
+		return NULL;
+	if (thread->mail->seats[rank].rdma) {
+		log_info("messages with rank %u travel by RDMA", rank);
+		return rdma_carrier(NULL);
+	}
+	log_notice("messages with rank %u travel by UDP: it has no RDMA device", rank);
+	return NULL;
+}
+
 static trib_status connect_ranks(struct ring_thread *thread)
 {
 	const struct comm_config *config = &thread->comm->config;
@@ -204,7 +239,10 @@ static trib_status connect_ranks(struct ring_thread *thread)
 		.longest = ring_message_max(&thread->ring),
 		.timeout = (uint64_t)(config->timeout_s * 1e9) / SILENCE_SHARE,
 		.chunk = RING_MESSAGE_MAX,
-		.events = { .user = thread, .place = ring_place, .deliver = ring_deliver },
+		.events = { .user = thread,
+		            .place = ring_place,
+		            .deliver = ring_deliver,
+		            .unplace = ring_unplace },
 	};
 
 	if (seat->family != 4 && seat->family != 6)
@@ -215,10 +253,12 @@ static trib_status connect_ranks(struct ring_thread *thread)
 	io.peer = last;
 	io.name = names[0];
 	io.credit = thread->granted = RING_CREDIT;
+	io.carrier = carrier_to(thread, last);
 	status = channel_accept(thread->listener, &io, clock_now(), &thread->from);
 	io.peer = next;
 	io.name = names[1];
 	io.credit = 0;
+	io.carrier = carrier_to(thread, next);
 	if (status == TRIB_OK)
 		status = channel_connect(&io, &address, clock_now(), &thread->to);
 	if (status == TRIB_OK)
@@ -243,17 +283,21 @@ static void go_quiet(struct ring_thread *thread)
 }
 
 /*
- * What has left arrives; then the channels are closed. After a failure the previous rank closes its
- * channel first: the news reaches it last, around the ring, and until then it must not think that
- * this rank has left.
+ * What has left arrives; then the channels are closed. A rank that lives has time for that: a
+ * channel that ends sooner would fail it. After a failure the previous rank closes its channel
+ * first: the news reaches it last, around the ring, and until then it must not think that this rank
+ * has left.
  */
 static void say_goodbye(struct ring_thread *thread)
 {
-	uint64_t now = clock_now(), end = now + END_NS;
 	bool failed = ring_tell_failure(thread), direct = false;
+	uint64_t patience = (uint64_t)(thread->comm->config.timeout_s * 1e9);
+	uint64_t now = clock_now(), end = now + (failed ? END_NS : patience);
 
 	for (; now < end && !(direct && has_ended(thread->from) && has_ended(thread->to));
 	     now = clock_now()) {
+		/* A rank that calls only now may have news, or wait for some. */
+		direct_listen(thread->comm->direct, thread->listener, now);
 		direct = direct_leave(thread->comm->direct, now);
 		ring_send_messages(thread);
 		if (failed)
@@ -316,6 +360,7 @@ trib_status ring_listen(const struct comm_config *config, const struct udp_addre
 	if (status != TRIB_OK)
 		return status;
 	raw = udp_raw(&local, &bytes);
+	seat->rdma = bytes == 4 && rdma_carrier(&local); /* its paths have IPv4 addresses */
 	udp_from_raw(any, bytes, 0, &all); /* paths may lead to other addresses of this host */
 	status = channel_listen(&all, listener);
 	if (status != TRIB_OK)

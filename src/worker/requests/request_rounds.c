@@ -21,31 +21,45 @@ static struct round_place part_place(const struct round_place *whole, const stru
 	return place;
 }
 
+static struct round_spec part_spec(const struct round_spec *whole, const struct part *part)
+{
+	size_t size = whole->copy ? 1 : trib_type_size(whole->type);
+	struct round_spec spec = *whole;
+
+	spec.count = part->count;
+	spec.first += part->first;
+	if (whole->residual)
+		spec.residual = whole->residual + part->first;
+	if (whole->source)
+		spec.source = (const uint8_t *)whole->source + part->first * size;
+	if (whole->target)
+		spec.target = (uint8_t *)whole->target + part->first * size;
+	return spec;
+}
+
 unsigned rounds_make(const struct trib_comm *comm, const struct lane_set *set,
                      const struct round_spec *spec, const struct round_place *place,
                      struct posting *postings)
 {
-	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
 	/* A block's data fragments stay together. */
 	size_t per = round_spec_block(spec, comm->payload) * (place ? place->split : 1);
 	bool is_small =
 		striping_is_small(&set->striping, spec->count, per, set->slot ? SLOT_LEAST : LEAST);
-	struct part parts[LANES_MAX] = { { .count = spec->count } };
-	unsigned n = is_small ? 1 : striping_split(&set->striping, spec->count, per, parts);
+	struct part parts[LANES_MAX];
+	unsigned n = 1;
 
+	if (is_small)
+		parts[0] = (struct part){ .count = spec->count };
+	else
+		n = striping_split(&set->striping, spec->count, per, parts);
 	for (unsigned i = 0; i < n; i++) {
-		struct round_spec own = *spec;
+		struct round_spec part;
 		struct round *round;
 
-		own.count = parts[i].count;
-		own.first += parts[i].first;
-		if (spec->residual)
-			own.residual = spec->residual + parts[i].first;
-		if (spec->source)
-			own.source = (const uint8_t *)spec->source + parts[i].first * size;
-		if (spec->target)
-			own.target = (uint8_t *)spec->target + parts[i].first * size;
-		round = round_new(&own, (unsigned)comm->config.rank, comm->payload);
+		if (!is_small)
+			part = part_spec(spec, &parts[i]);
+		round = round_new(is_small ? spec : &part, (unsigned)comm->config.rank,
+		                  comm->payload);
 		if (!round) {
 			rounds_free(postings, i);
 			return 0;

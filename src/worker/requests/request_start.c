@@ -4,7 +4,8 @@
  * posts its rounds to the lanes. All ranks start requests in the order of their numbers, so the
  * lanes have one order everywhere.
  *
- * If no aggregator is shared, a request starts when it is posted. While failover replaces the
+ * If no aggregator is shared, a request starts when it is posted, unless a trial of ways holds it
+ * for a moment (request_trial.c). While failover replaces the
  * trees, the request only gets its number and its ledger; recovery starts it.
  *
  * If an aggregator is shared, requests_start() starts posted requests later, when there is room.
@@ -28,15 +29,32 @@
 #define AHEAD_BYTES (64u << 10) /* 64 KiB: replaces AHEAD_NS while the rate is unknown */
 #define TAIL_NS 2000000.0       /* 2 ms: a request is nearly over this long before its end */
 
-/* The rounds of all vectors of a request, in one set of lanes. NULL: no memory. */
-static struct posting *make_rounds(struct trib_request *request, const struct lane_set *set,
-                                   const struct round_spec *specs, size_t n, size_t *made)
+/* The rounds of a request. */
+struct postings {
+	struct posting *all; /* NULL: none */
+	size_t n;
+	struct posting few[8]; /* all of them, if these are enough: a small call allocates none */
+};
+
+static void postings_free(struct postings *postings)
+{
+	if (postings->all != postings->few)
+		free(postings->all);
+	postings->all = NULL;
+}
+
+/* The rounds of all vectors of a request, in one set of lanes. False: no memory. */
+static bool make_rounds(struct trib_request *request, const struct lane_set *set,
+                        const struct round_spec *specs, size_t n, struct postings *made)
 {
 	const struct trib_comm *comm = request->comm;
-	struct posting *postings = calloc(n * set->striping.n + 1, sizeof(*postings));
+	size_t most = n * set->striping.n;
 
-	*made = 0;
-	for (size_t i = 0; postings && i < n; i++) {
+	made->n = 0;
+	made->all = most <= sizeof(made->few) / sizeof(*made->few)
+	                    ? made->few
+	                    : calloc(most, sizeof(*made->all));
+	for (size_t i = 0; made->all && i < n; i++) {
 		struct round_place place = {
 			.ledger = request->ledger, .vector = (unsigned)i, .step = 1, .split = 1
 		};
@@ -45,25 +63,25 @@ static struct posting *make_rounds(struct trib_request *request, const struct la
 
 		spec.owner = request;
 		spec.call = request->call;
+		spec.signature = request->signature;
 		spec.slot = set->slot;
-		k = rounds_make(comm, set, &spec, &place, postings + *made);
-		*made += k;
+		k = rounds_make(comm, set, &spec, &place, made->all + made->n);
+		made->n += k;
 		if (!k) {
-			rounds_free(postings, *made);
-			free(postings);
-			postings = NULL;
+			rounds_free(made->all, made->n);
+			postings_free(made);
 		}
 	}
-	return postings;
+	return made->all != NULL;
 }
 
 /* From here on the lanes have the request. The caller holds `posting` and `lock`. */
-static void start(struct trib_request *request, const struct posting *postings, size_t n)
+static void start(struct trib_request *request, const struct postings *postings)
 {
-	atomic_store(&request->rounds_left, (unsigned)n);
+	atomic_store_explicit(&request->rounds_left, (unsigned)postings->n, memory_order_relaxed);
 	if (request->ledger)
-		request->ledger->pending = (unsigned)n;
-	rounds_post(request->comm, postings, n, request->number);
+		request->ledger->pending = (unsigned)postings->n;
+	rounds_post(request->comm, postings->all, postings->n, request->number);
 }
 
 /* ---- requests that start later: an aggregator is shared ---- */
@@ -122,26 +140,27 @@ static void enter_lane_set(struct trib_request *request, bool shared)
 static bool start_on(struct trib_request *request, bool shared)
 {
 	const struct lane_set *set = shared ? &request->comm->shared : &request->comm->own;
-	size_t n;
-	struct posting *postings = make_rounds(request, set, NULL, request->ledger->n, &n);
+	struct postings postings;
 
-	if (!postings)
+	if (!make_rounds(request, set, NULL, request->ledger->n, &postings))
 		return false;
 	enter_lane_set(request, shared);
-	start(request, postings, n);
-	free(postings);
+	start(request, &postings);
+	postings_free(&postings);
 	return true;
 }
 
 /* Starts the next request if it may start. False: it may not. */
 static bool start_next(struct trib_comm *comm, bool *no_memory)
 {
-	bool shared = comm->shared.striping.n && turn_uses(&comm->turn, comm->next_start), may;
+	bool shared, may;
 
 	pthread_mutex_lock(&comm->lock);
 	may = comm->next_start < comm->posts && !comm->recovering && !comm->trees_lost &&
-	      comm->failed == TRIB_OK && !turn_waits(&comm->turn, comm->next_start) &&
-	      is_room(comm, shared);
+	      comm->failed == TRIB_OK && !turn_waits(&comm->turn, comm->next_start);
+	/* While it recovers, failover changes the lanes. */
+	shared = may && comm->shared.striping.n && turn_uses(&comm->turn, comm->next_start);
+	may = may && is_room(comm, shared);
 	if (may) {
 		struct ledger *ledger = ledger_find(comm, comm->next_start);
 
@@ -192,6 +211,7 @@ static trib_status finish_alone(struct trib_request *request, const struct round
 	}
 	pthread_mutex_lock(&request->comm->lock);
 	request->comm->rounds++;
+	request_list(request);
 	pthread_mutex_unlock(&request->comm->lock);
 	request->done = true;
 	*out = request;
@@ -199,7 +219,7 @@ static trib_status finish_alone(struct trib_request *request, const struct round
 }
 
 /* The request gets its number and, if there are rounds, starts. */
-static trib_status enter(struct trib_request *request, const struct posting *postings, size_t n)
+static trib_status enter(struct trib_request *request, const struct postings *postings)
 {
 	struct trib_comm *comm = request->comm;
 	trib_status status = TRIB_OK;
@@ -215,15 +235,20 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 			                  !comm->in_flight, clock_now());
 		request->number = comm->posts++;
 		request->posted = true;
-		comm->calls[request->number % COMM_CALLS] = request->call;
-		comm->in_flight += request->link != NULL;
+		if (request->call.kind && request != &comm->trial.vote) {
+			comm->calls[comm->n_calls++ % COMM_CALLS] = request->call;
+			comm->signature = request->signature;
+		}
+		request_list(request);
+		comm->in_flight += request->is_users;
 		if (request->ledger) {
 			request->ledger->number = request->number;
+			request->ledger->call = request->call; /* recovery signs packets by it */
 			request->ledger->request = request;
 			ledger_append(comm, request->ledger);
 		}
 		if (postings)
-			start(request, postings, n);
+			start(request, postings);
 	}
 	pthread_mutex_unlock(&comm->lock);
 	return status;
@@ -235,17 +260,18 @@ static trib_status start_in_lanes(struct trib_request *request, const struct rou
 {
 	const struct trib_comm *comm = request->comm;
 	bool now = !comm->recovering && !comm->turn_client;
-	struct posting *postings = NULL;
+	struct postings made;
 	trib_status status;
-	size_t made = 0;
 
-	if (now && !(postings = make_rounds(request, set, specs, n, &made)))
+	if (!now)
+		return enter(request, NULL);
+	if (!make_rounds(request, set, specs, n, &made))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
 		                   request->what, request->count);
-	status = enter(request, postings, made);
+	status = enter(request, &made);
 	if (status != TRIB_OK)
-		rounds_free(postings, made);
-	free(postings);
+		rounds_free(made.all, made.n);
+	postings_free(&made);
 	return status;
 }
 
@@ -276,14 +302,15 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
  * ring (N - 1) / N of it. A ring takes no turns. Requests around it do not need trees, so they have
  * no ledger, and recovery leaves them alone.
  */
-static bool takes_ring(const struct trib_request *request, const struct round_spec *specs, size_t n)
+static bool takes_ring(const struct trib_request *request, const struct round_spec *specs, size_t n,
+                       bool by_ranks)
 {
 	const struct trib_comm *comm = request->comm;
 	size_t from = n && specs[0].copy ? RING_COPIES : RING_SUMS;
 
-	if (comm_is_ring(comm))
+	if (by_ranks)
 		return true;
-	if (comm->config.ring == RING_NEVER || comm->turn_client)
+	if (comm->config.ring == RING_NEVER || comm->turn_client || comm->trial.apart)
 		return false;
 	return comm->config.ring == RING_ALWAYS ||
 	       (n > 1 && request->bytes >= from && comm->config.size > 2);
@@ -298,7 +325,7 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 
 /* Does the request go directly? It may depend only on what is the same on all ranks. */
 static bool takes_direct(const struct trib_request *request, const struct round_spec *specs,
-                         size_t n)
+                         size_t n, bool by_ranks)
 {
 	const struct trib_comm *comm = request->comm;
 	/* A root sends or gets a vector for each rank. */
@@ -307,9 +334,20 @@ static bool takes_direct(const struct trib_request *request, const struct round_
 
 	if (comm->config.ring != RING_AUTO || request->bytes > most || specs[0].per_word)
 		return false;
-	if (comm_is_ring(comm))
+	if (by_ranks)
 		return true;
-	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->turn_client;
+	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->turn_client &&
+	       !comm->trial.apart;
+}
+
+trib_status request_start_own(struct trib_request *request, const struct round_spec *specs,
+                              size_t n)
+{
+	struct trib_comm *comm = request->comm;
+
+	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
+	return start_in_lanes(request, specs, n, &comm->own);
 }
 
 /* The ranks tell each other where they listen, through the aggregator. */
@@ -327,18 +365,19 @@ static trib_status exchange_seats(struct trib_comm *comm)
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL };
 	mail->exchange.what = "exchange of addresses";
-	if (comm->keeps_ledgers && !(mail->exchange.ledger = ledger_new(specs, n, comm->payload)))
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
-	return start_in_lanes(&mail->exchange, specs, n, &comm->own);
+	return request_start_own(&mail->exchange, specs, n);
 }
 
-/* The first request that goes around the ring. If this rank has none, all have to know. */
-static trib_status open_ring(struct trib_comm *comm)
+/* If this rank has no ring, all have to know. */
+trib_status request_open_ring(struct trib_comm *comm)
 {
 	struct channel_listener *listener;
 	struct ring_seat seat;
-	trib_status status = ring_listen(&comm->config, &comm->first_aggregator, &listener, &seat);
+	trib_status status;
 
+	if (comm->ring_mail)
+		return TRIB_OK;
+	status = ring_listen(&comm->config, &comm->first_aggregator, &listener, &seat);
 	if (status == TRIB_OK)
 		status = ring_open(comm, listener);
 	if (status == TRIB_OK) {
@@ -347,8 +386,14 @@ static trib_status open_ring(struct trib_comm *comm)
 	}
 	if (status == TRIB_OK)
 		status = ring_run(comm);
-	if (status != TRIB_OK)
-		comm_fail(comm, status, "%s", trib_last_error());
+	if (status == TRIB_OK)
+		return TRIB_OK;
+	comm_fail(comm, status, "%s", trib_last_error());
+	pthread_mutex_lock(&comm->lock);
+	if (comm->ring_mail) /* there is no thread that could touch buffers */
+		comm->ring_mail->quiet = true;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
 	return status;
 }
 
@@ -361,8 +406,6 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	trib_status status = TRIB_OK;
 	size_t made = 0;
 
-	if (!comm->ring_mail)
-		status = open_ring(comm);
 	while (status == TRIB_OK && made < n) {
 		struct round_spec spec = specs[made];
 
@@ -377,7 +420,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	}
 	atomic_store(&request->rounds_left, (unsigned)n);
 	if (status == TRIB_OK)
-		status = enter(request, NULL, 0);
+		status = enter(request, NULL);
 	if (status == TRIB_OK)
 		direct_note_ring(comm, &request->call);
 	for (size_t i = 0; i < made; i++)
@@ -400,6 +443,17 @@ static struct direct_call *cut_allreduce(struct trib_request *request,
 	return *second ? direct_call_new(DIRECT_SHARE, share, size, request) : NULL;
 }
 
+/* Ranks that only meet, as in a barrier, gather nothing: that may take fewer messages. */
+static struct direct_call *gather_nothing(struct trib_request *request,
+                                          const struct round_spec *spec)
+{
+	struct round_spec share[WIRE_CHILDREN_MAX], nothing[WIRE_CHILDREN_MAX];
+	unsigned size = (unsigned)request->comm->config.size;
+
+	direct_cut(spec, size, request->comm->payload, share, nothing);
+	return direct_call_new(DIRECT_GATHER, nothing, size, request);
+}
+
 static enum direct_what what_of(const struct round_spec *specs, size_t n)
 {
 	if (n > 1)
@@ -418,19 +472,20 @@ static trib_status start_direct(struct trib_request *request, const struct round
 	bool cut =
 		what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
 	struct direct_call *first, *second = NULL;
-	trib_status status = comm->ring_mail ? TRIB_OK : open_ring(comm);
+	trib_status status;
 
-	if (status != TRIB_OK)
-		return status;
-	first = cut ? cut_allreduce(request, specs, &second)
-	            : direct_call_new(what, specs, (unsigned)n, request);
+	if (what == DIRECT_ALLREDUCE && !specs[0].count)
+		first = gather_nothing(request, specs);
+	else
+		first = cut ? cut_allreduce(request, specs, &second)
+		            : direct_call_new(what, specs, (unsigned)n, request);
 	if (first)
 		first->vectors[0].call = request->call;
 	if (second)
 		second->vectors[0].call = request->call;
 	request->direct = true;
 	atomic_store(&request->rounds_left, 1u + cut);
-	status = first ? enter(request, NULL, 0)
+	status = first ? enter(request, NULL)
 	               : status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
 	if (status == TRIB_OK) {
 		direct_start(comm, first, second);
@@ -441,19 +496,31 @@ static trib_status start_direct(struct trib_request *request, const struct round
 	return status;
 }
 
-/* The caller holds `posting`. */
-static trib_status enter_or_start(struct trib_request *request, const struct round_spec *specs,
-                                  size_t n)
+void request_number_call(struct trib_request *request)
+{
+	const struct trib_comm *comm = request->comm;
+
+	request->call.number = comm->n_calls;
+	request->call.rank = (uint16_t)comm->config.rank;
+	request->call.before = comm->signature;
+	request->signature = wire_call_sign(&request->call);
+}
+
+trib_status request_start(struct trib_request *request, const struct round_spec *specs, size_t n)
 {
 	struct trib_comm *comm = request->comm;
-	trib_status status;
+	bool by_ranks = comm_is_ring(comm) || trial_way(request, specs, n) == WAY_RANKS;
+	bool direct = takes_direct(request, specs, n, by_ranks);
+	bool ring = !direct && takes_ring(request, specs, n, by_ranks);
+	trib_status status = direct || ring ? request_open_ring(comm) : TRIB_OK;
 
+	if (status != TRIB_OK)
+		return status;
 	/* Calls are numbered one after the other while `posting` is held. */
-	request->call.number = (uint32_t)comm->posts;
-	request->call.rank = (uint16_t)comm->config.rank;
-	if (takes_direct(request, specs, n))
+	request_number_call(request);
+	if (direct)
 		return start_direct(request, specs, n);
-	if (takes_ring(request, specs, n))
+	if (ring)
 		return start_ring(request, specs, n);
 	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
@@ -484,7 +551,8 @@ trib_status request_post(struct trib_request *request, const struct round_spec *
 		request->bytes +=
 			specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
 	pthread_mutex_lock(&comm->posting);
-	status = enter_or_start(request, specs, n);
+	status = trial_holds(request, specs, n) ? trial_hold(request, specs, n)
+	                                        : request_start(request, specs, n);
 	pthread_mutex_unlock(&comm->posting);
 	if (status != TRIB_OK) {
 		ledger_free(request->ledger);

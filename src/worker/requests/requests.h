@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * requests: how a request becomes rounds in lanes. request_rounds.c splits vectors over the
- * lanes; request_start.c is the only place where a user's request starts.
+ * lanes; request_start.c is the only place where a user's request starts; request_trial.c tries
+ * which way is faster, through the aggregator or among the ranks.
  *
  * The room owns the order in which requests start, which is the same on all ranks. It posts
- * rounds to the lanes' mailboxes (comm) and never waits. It must not touch sockets, trees, or
- * the rooms above: sharing, failover, api.
+ * rounds to the lanes' mailboxes (comm) and never waits, but for the thread of trials. It must not
+ * touch sockets, trees, or the rooms above: sharing, failover, api.
  */
 #ifndef TRIB_WORKER_REQUESTS_REQUESTS_H
 #define TRIB_WORKER_REQUESTS_REQUESTS_H
@@ -38,6 +39,28 @@ void rounds_free(const struct posting *postings, size_t n);
  */
 trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
                          trib_request **out);
+/* The user's call that comes next, as ranks compare it. */
+void request_number_call(struct trib_request *request);
+/* Gives it its number and starts it. The caller holds `posting`. */
+trib_status request_start(struct trib_request *request, const struct round_spec *specs, size_t n);
+/* Opens the ring, if it is not open. The caller holds `posting`. */
+trib_status request_open_ring(struct trib_comm *comm);
+/* A request of the library's own, through the aggregator. The caller holds `posting`. */
+trib_status request_start_own(struct trib_request *request, const struct round_spec *specs,
+                              size_t n);
+
+/*
+ * request_trial.c: which way a request takes, which is counted: it starts now. The caller holds
+ * `posting` in these functions.
+ */
+enum way trial_way(struct trib_request *request, const struct round_spec *specs, size_t n);
+/* Does the request have to wait for its start? It is a part of a trial, or behind one. */
+bool trial_holds(struct trib_request *request, const struct round_spec *specs, size_t n);
+/* The trial's thread starts it. */
+trib_status trial_hold(struct trib_request *request, const struct round_spec *specs, size_t n);
+/* Waits for the end of the trial's thread. The caller has set closing, and holds no lock. */
+void trial_stop(struct trib_comm *comm);
+
 /* Where an aggregator is shared: starts requests that may start, in the order of their numbers.
  * The caller holds `posting`. */
 void requests_start(struct trib_comm *comm);

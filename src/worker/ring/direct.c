@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ring/direct.h"
 
-#include "engine/combine.h"
+#include "worker/ring/direct_sum.h"
+#include "worker/ring/gather_steps.h"
 
 #include <string.h>
 
@@ -45,7 +46,7 @@ struct direct_call *direct_call_new(enum direct_what what, const struct round_sp
 void direct_call_free(struct direct_call *call)
 {
 	for (unsigned r = 0; call && r < WIRE_CHILDREN_MAX; r++)
-		free(call->came[r]);
+		message_free(call->came[r]);
 	free(call);
 }
 
@@ -88,12 +89,17 @@ void direct_cut(const struct round_spec *whole, unsigned size, uint32_t payload,
 
 /* ---- messages ---- */
 
+/* The vectors in a message: the last one may be followed by vector 0. */
+struct cargo {
+	unsigned first, n;
+};
+
 static bool is_one_of(uint8_t ranks, unsigned rank)
 {
 	return ranks == WIRE_ALL || ranks == rank;
 }
 
-/* The vector in a message from one rank to another; NULL: the message is empty. */
+/* The vector that one rank sends to another; NULL: none. */
 static const struct round_spec *vector_of(const struct direct_call *call, unsigned from,
                                           unsigned to)
 {
@@ -104,9 +110,48 @@ static const struct round_spec *vector_of(const struct direct_call *call, unsign
 	return is_one_of(vector->from, from) && is_one_of(vector->to, to) ? vector : NULL;
 }
 
+/* What one rank sends directly to another. */
+static struct cargo cargo_of_pair(const struct direct_call *call, unsigned from, unsigned to)
+{
+	const struct round_spec *vector = vector_of(call, from, to);
+
+	return vector ? (struct cargo){ (unsigned)(vector - call->vectors), 1 }
+	              : (struct cargo){ 0 };
+}
+
+/* What this rank gets from another one. A rank sends at most one message to this one. */
+static struct cargo cargo_from(const struct direct *direct, const struct direct_call *call,
+                               unsigned from)
+{
+	if (!call->steps)
+		return cargo_of_pair(call, from, direct->rank);
+	for (unsigned i = 0; i < gather_steps(direct->size); i++) {
+		struct gather_step step = gather_step(direct->rank, direct->size, i);
+
+		if (step.from == from)
+			return (struct cargo){ step.takes, step.n };
+	}
+	return (struct cargo){ 0 };
+}
+
+static const struct round_spec *cargo_vector(const struct direct_call *call, struct cargo cargo,
+                                             unsigned i)
+{
+	return &call->vectors[(cargo.first + i) % call->n];
+}
+
 static size_t vector_bytes(const struct round_spec *vector)
 {
-	return vector ? vector->count * element(vector) : 0;
+	return vector->count * element(vector);
+}
+
+static size_t cargo_bytes(const struct direct_call *call, struct cargo cargo)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < cargo.n; i++)
+		bytes += vector_bytes(cargo_vector(call, cargo, i));
+	return bytes;
 }
 
 static uint8_t root_of(const struct direct_call *call)
@@ -137,32 +182,115 @@ static struct direct_head head_of(const struct direct *direct, const struct dire
 	return head;
 }
 
-struct direct_call *direct_unwritten(const struct direct *direct)
+static struct message *new_message(const struct direct *direct, const struct direct_head *head,
+                                   size_t bytes)
 {
-	struct direct_call *call = direct->first;
+	struct message *message = message_new(direct->pool, (uint32_t)(sizeof(*head) + bytes));
 
-	while (call && call->written)
-		call = call->next;
-	return call && call->what == DIRECT_BACK && call != direct->first ? NULL : call;
+	if (message)
+		memcpy(message->data, head, sizeof(*head));
+	return message;
 }
 
-struct message *direct_write(const struct direct *direct, const struct direct_call *call,
-                             unsigned to)
+/* In steps, a rank also sends vectors that it has got: these are where their results belong. */
+static struct message *write_message(const struct direct *direct, const struct direct_call *call,
+                                     struct cargo cargo)
 {
-	const struct round_spec *vector = vector_of(call, direct->rank, to);
 	struct direct_head head = head_of(direct, call);
-	size_t bytes = vector_bytes(vector);
-	struct message *message = malloc(sizeof(*message) + sizeof(head) + bytes);
+	struct message *message = new_message(direct, &head, cargo_bytes(call, cargo));
+	uint8_t *at = message ? message->data + sizeof(head) : NULL;
 
-	if (!message)
-		return NULL;
-	message->bytes = (uint32_t)(sizeof(head) + bytes);
-	memcpy(message->data, &head, sizeof(head));
-	if (bytes)
-		memcpy(message->data + sizeof(head), vector->source, bytes);
-	if (vector && vector->residual) /* as in round.c: what 32 bits lack is not worth keeping */
-		memset(vector->residual, 0, vector->count * sizeof(*vector->residual));
+	for (unsigned i = 0; message && i < cargo.n; i++) {
+		const struct round_spec *vector = cargo_vector(call, cargo, i);
+		bool got = call->steps && (unsigned)(vector - call->vectors) != direct->rank;
+
+		if (vector->count)
+			memcpy(at, got ? vector->target : vector->source, vector_bytes(vector));
+		at += vector_bytes(vector);
+		/* As in round.c: what 32 bits lack is not worth keeping. */
+		if (vector->residual)
+			memset(vector->residual, 0, vector->count * sizeof(*vector->residual));
+	}
 	return message;
+}
+
+struct message *direct_notice(const struct direct *direct)
+{
+	struct direct_head head = head_of(direct, direct->first);
+
+	head.notice = 1;
+	return new_message(direct, &head, 0);
+}
+
+/* Vectors that have come in steps go where their results belong, in the order of the steps. */
+static void take_steps(const struct direct *direct, struct direct_call *call)
+{
+	while (call->taken < gather_steps(direct->size)) {
+		struct gather_step step = gather_step(direct->rank, direct->size, call->taken);
+		struct message *message = call->came[step.from];
+		struct cargo cargo = { step.takes, step.n };
+		const uint8_t *at;
+
+		if (!message)
+			return;
+		at = message->data + sizeof(struct direct_head);
+		for (unsigned i = 0; i < cargo.n; i++) {
+			const struct round_spec *vector = cargo_vector(call, cargo, i);
+
+			if (vector->count)
+				memcpy(vector->target, at, vector->count);
+			at += vector->count;
+		}
+		call->came[step.from] = NULL;
+		message_free(message);
+		call->taken++;
+	}
+}
+
+/* The messages that a rank sends in a call. */
+static unsigned messages_of(const struct direct *direct, const struct direct_call *call)
+{
+	return call->steps ? gather_steps(direct->size) : direct->size - 1;
+}
+
+/* The call's next message; the caller has seen that there is one. From the ring's order: each rank
+ * begins with the one behind it, so that no rank gets all at once. */
+static struct cargo next_cargo(const struct direct *direct, const struct direct_call *call,
+                               unsigned *to)
+{
+	struct gather_step step;
+
+	if (!call->steps) {
+		*to = (direct->rank + 1 + call->sent) % direct->size;
+		return cargo_of_pair(call, direct->rank, *to);
+	}
+	step = gather_step(direct->rank, direct->size, call->sent);
+	*to = step.to;
+	return (struct cargo){ step.sends, step.n };
+}
+
+struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status)
+{
+	struct message *message;
+	struct cargo cargo;
+
+	for (struct direct_call *call = direct->first; call; call = call->next) {
+		if (call->what == DIRECT_BACK && call != direct->first)
+			return NULL;
+		if (call->steps)
+			take_steps(direct, call);
+		if (call->sent == messages_of(direct, call) ||
+		    (call->steps && call->sent > call->taken))
+			continue;
+		cargo = next_cargo(direct, call, to);
+		message = write_message(direct, call, cargo);
+		if (message)
+			call->sent++;
+		else
+			*status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for messages");
+		return message;
+	}
+	return NULL;
 }
 
 static trib_status mismatch(const struct direct *direct, unsigned from,
@@ -174,10 +302,7 @@ static trib_status mismatch(const struct direct *direct, unsigned from,
 	                   "ranks called different collectives: rank %u called %s where rank %u "
 	                   "called %s%s",
 	                   from, wire_call_text(theirs, one), direct->rank,
-	                   wire_call_text(ours, two),
-	                   wire_call_is_same(theirs, ours)
-	                           ? ", with other packets: set the same TRIB_MTU on all ranks"
-	                           : "");
+	                   wire_call_text(ours, two), wire_call_hint(theirs, ours));
 }
 
 /* Has this rank gone around the ring where the sender of this early message has not? */
@@ -197,18 +322,57 @@ static trib_status attach(const struct direct *direct, struct direct_call *call,
                           struct message *message)
 {
 	struct direct_head theirs, ours = head_of(direct, call);
-	bool came = call->came[from];
+	const uint64_t bit = 1ull << from;
+	size_t bytes = sizeof(ours);
+	bool same;
 
 	memcpy(&theirs, message->data, sizeof(theirs));
-	if (came || memcmp(&theirs, &ours, sizeof(ours)) ||
-	    message->bytes != sizeof(ours) + vector_bytes(vector_of(call, from, direct->rank))) {
-		free(message);
-		return came ? status_fail(TRIB_ERR_PEER, "rank %u sent a message twice", from)
-		            : mismatch(direct, from, &theirs.call, &ours.call);
+	ours.notice = theirs.notice == 1 && call->steps;
+	if (!ours.notice)
+		bytes += cargo_bytes(call, cargo_from(direct, call, from));
+	same = !memcmp(&theirs, &ours, sizeof(ours)) && message->bytes == bytes;
+	call->unheard &= ~(same ? bit : 0);
+	if (same && !ours.notice && call->missing & bit) {
+		call->came[from] = message;
+		call->missing &= ~bit;
+		return TRIB_OK;
 	}
-	call->came[from] = message;
-	call->missing &= ~(1ull << from);
-	return TRIB_OK;
+	message_free(message);
+	if (!same)
+		return mismatch(direct, from, &theirs.call, &ours.call);
+	return ours.notice ? TRIB_OK
+	                   : status_fail(TRIB_ERR_PEER, "rank %u sent a message twice", from);
+}
+
+/* The call gets its messages that came early. Messages of later calls may have overtaken them. */
+static trib_status attach_early(struct direct *direct, struct direct_call *call, unsigned from)
+{
+	struct message *next = direct->early[from].first, *message;
+	trib_status status = TRIB_OK;
+
+	queue_init(&direct->early[from]);
+	while ((message = next)) {
+		struct direct_head head;
+
+		next = message->next;
+		memcpy(&head, message->data, sizeof(head));
+		if (head.number == call->number && status == TRIB_OK)
+			status = attach(direct, call, from, message);
+		else
+			queue_put(&direct->early[from], message);
+	}
+	return status;
+}
+
+static uint64_t senders(const struct direct *direct, const struct direct_call *call)
+{
+	uint64_t all = (direct->size < 64 ? 1ull << direct->size : 0) - 1, some = 0;
+
+	if (!call->steps)
+		return all & ~(1ull << direct->rank);
+	for (unsigned i = 0; i < gather_steps(direct->size); i++)
+		some |= 1ull << gather_step(direct->rank, direct->size, i).from;
+	return some;
 }
 
 trib_status direct_post(struct direct *direct, struct direct_call *call)
@@ -217,15 +381,13 @@ trib_status direct_post(struct direct *direct, struct direct_call *call)
 
 	call->number = direct->posted++;
 	call->around = direct->around;
+	call->unheard = senders(direct, call);
+	call->steps = call->n > 1 && call->vectors[0].copy && gather_takes_steps(direct->size);
+	call->missing = senders(direct, call);
 	*direct->end = call;
 	direct->end = &call->next;
-	for (unsigned r = 0; r < direct->size; r++) {
-		struct message_queue *early = &direct->early[r];
-
-		call->missing |= (uint64_t)(r != direct->rank) << r;
-		if (early->first && status == TRIB_OK)
-			status = attach(direct, call, r, queue_get(early));
-	}
+	for (unsigned r = 0; r < direct->size && status == TRIB_OK; r++)
+		status = attach_early(direct, call, r);
 	return status;
 }
 
@@ -235,9 +397,10 @@ trib_status direct_pass(struct direct *direct, const struct wire_call *call)
 
 	direct->around++;
 	direct->last_around = *call;
-	for (unsigned r = 0; r < direct->size && status == TRIB_OK; r++)
-		if (direct->early[r].first)
-			status = check_early(direct, r, direct->early[r].first);
+	for (unsigned r = 0; r < direct->size; r++)
+		for (const struct message *early = direct->early[r].first;
+		     early && status == TRIB_OK; early = early->next)
+			status = check_early(direct, r, early);
 	return status;
 }
 
@@ -249,7 +412,7 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 	if (message->bytes >= sizeof(head))
 		memcpy(&head, message->data, sizeof(head));
 	if (head.version != DIRECT_VERSION) {
-		free(message);
+		message_free(message);
 		return status_fail(TRIB_ERR_PEER,
 		                   "rank %u sent a message of another version of Tributary", from);
 	}
@@ -261,7 +424,9 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 		call = call->next;
 	if (call)
 		return attach(direct, call, from, message);
-	free(message);
+	message_free(message);
+	if (head.notice)
+		return TRIB_OK; /* it crossed the messages that have ended the call */
 	return status_fail(
 		TRIB_ERR_MISMATCH,
 		"ranks called different collectives: direct call %u is over for rank %u, "
@@ -271,83 +436,16 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 
 /* ---- results ---- */
 
-/* The rounds of all ranks for a vector, as if the ranks were here. False: no memory. */
-static bool make_rounds(const struct direct *direct, const struct direct_call *call,
-                        const struct round_spec *vector, struct round *rounds[])
-{
-	bool made = true;
-
-	for (unsigned r = 0; r < direct->size; r++) {
-		struct round_spec spec = *vector;
-
-		spec.ring = true;
-		if (r != direct->rank) {
-			spec.source = call->came[r]->data + sizeof(struct direct_head);
-			spec.target = NULL;
-			spec.residual = NULL;
-		}
-		rounds[r] = round_new(&spec, r, direct->payload);
-		made &= rounds[r] != NULL;
-	}
-	return made;
-}
-
-/* One fragment of all ranks. Data and special values of the sum go to this rank, classes to all.
- * False: no memory. */
-static bool sum_fragment(const struct direct *direct, struct round *rounds[], uint32_t index)
-{
-	_Alignas(8) uint8_t sum[WIRE_PAYLOAD_MAX], part[WIRE_PAYLOAD_MAX];
-	const struct round *own = rounds[direct->rank];
-	uint32_t bytes = round_bytes(own, index);
-	struct wire_header header;
-	bool taken = true;
-
-	round_build(rounds[0], index, direct->size, &header, sum);
-	for (unsigned r = 1; r < direct->size; r++) {
-		round_build(rounds[r], index, direct->size, &header, part);
-		combine(header.op, sum, part, bytes);
-	}
-	for (unsigned r = 0; r < direct->size; r++)
-		if (r == direct->rank || index < own->exponents)
-			taken &= round_take(rounds[r], index, direct->size, header.scale, sum);
-	return taken;
-}
-
-static bool sum_rounds(const struct direct *direct, struct round *rounds[])
-{
-	const struct round *own = rounds[direct->rank];
-	uint32_t data = own->exponents + own->specials;
-
-	for (uint32_t index = 0; index < round_fragments(own); index++) {
-		bool skipped = index >= own->exponents && index < data &&
-		               !bitmap_get(own->any_special, index - own->exponents);
-
-		if (!skipped && !sum_fragment(direct, rounds, index))
-			return false;
-	}
-	return true;
-}
-
-static trib_status sum(const struct direct *direct, const struct direct_call *call,
-                       const struct round_spec *vector)
-{
-	struct round *rounds[WIRE_CHILDREN_MAX] = { 0 };
-	bool done = make_rounds(direct, call, vector, rounds) && sum_rounds(direct, rounds);
-
-	for (unsigned r = 0; r < direct->size; r++)
-		round_free(rounds[r]);
-	return done ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory for a sum");
-}
-
 static void copy(const struct direct *direct, const struct direct_call *call)
 {
 	for (unsigned r = 0; r < direct->size; r++) {
 		const struct round_spec *vector = vector_of(call, r, direct->rank);
-		const void *from = r == direct->rank
-		                           ? call->vectors[call->n == 1 ? 0 : r].source
-		                           : call->came[r]->data + sizeof(struct direct_head);
+		const void *from = r == direct->rank ? call->vectors[call->n == 1 ? 0 : r].source
+		                   : call->came[r]
+		                           ? call->came[r]->data + sizeof(struct direct_head)
+		                           : NULL; /* it came in a step, and is there */
 
-		if (vector && vector->count && vector->target && vector->target != from)
+		if (from && vector && vector->count && vector->target && vector->target != from)
 			memmove(vector->target, from, vector->count);
 	}
 }
@@ -358,13 +456,15 @@ struct direct_call *direct_finish(struct direct *direct, trib_status *status)
 	const struct round_spec *vector;
 
 	/* Its own messages have left, too: they are copies of what results may overwrite. */
-	if (!call || call->missing || !call->written)
+	if (!call || call->missing || call->sent < messages_of(direct, call))
 		return NULL;
 	vector = vector_of(call, direct->rank, direct->rank);
+	if (call->steps)
+		take_steps(direct, call);
 	if (call->vectors[0].copy)
 		copy(direct, call);
 	else if (vector && vector->count)
-		*status = sum(direct, call, vector);
+		*status = direct_sum(direct, call, vector);
 	direct->first = call->next;
 	if (!direct->first)
 		direct->end = &direct->first;
@@ -374,4 +474,11 @@ struct direct_call *direct_finish(struct direct *direct, trib_status *status)
 uint64_t direct_missing(const struct direct *direct)
 {
 	return direct->first ? direct->first->missing : 0;
+}
+
+uint64_t direct_late(const struct direct *direct)
+{
+	const struct direct_call *call = direct->first;
+
+	return call && call->missing && call->unheard ? call->unheard : direct_missing(direct);
 }

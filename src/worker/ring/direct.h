@@ -17,7 +17,8 @@
  *
  * In each call, every rank sends one message to every other rank, if need be an empty one. So a
  * message also says that its sender has made the call, and a missing one names the rank that has
- * not.
+ * not. Among many ranks, an allgather takes steps instead (ring/gather_steps.h): a rank hears from
+ * few others. If such a call is late, every rank sends notices to all: it has made the call.
  *
  * Messages between two ranks arrive in order, once and intact: path/channel.
  */
@@ -28,7 +29,7 @@
 #include "worker/dense/round.h"
 #include "worker/ring/message_queue.h"
 
-#define DIRECT_VERSION 2u
+#define DIRECT_VERSION 3u
 #define DIRECT_MOST 1048576u /* bytes of the longest vector in a message */
 
 enum direct_what {
@@ -44,12 +45,12 @@ enum direct_what {
 /* The head of a message, little-endian. The sender's vector follows. */
 struct direct_head {
 	uint8_t version, what;
-	uint8_t op, type; /* trib_op and trib_type; of bytes: 0 */
-	uint32_t number;  /* of the call: ranks count the calls that they make */
-	uint32_t around;  /* calls around the ring that the sender has made before */
-	uint16_t payload; /* bytes of a full fragment */
-	uint8_t root;     /* WIRE_ALL: none */
-	uint8_t unused;
+	uint8_t op, type;      /* trib_op and trib_type; of bytes: 0 */
+	uint32_t number;       /* of the call: ranks count the calls that they make */
+	uint32_t around;       /* calls around the ring that the sender has made before */
+	uint16_t payload;      /* bytes of a full fragment */
+	uint8_t root;          /* WIRE_ALL: none */
+	uint8_t notice;        /* 1: nothing follows, the sender has made the call */
 	uint64_t count;        /* elements, as called */
 	struct wire_call call; /* as called; its rank is 0 */
 };
@@ -62,8 +63,12 @@ struct direct_call {
 	enum direct_what what;
 	size_t count;
 	uint32_t number, around;
-	bool written;     /* its messages are */
-	uint64_t missing; /* bits of ranks whose message has not come */
+	bool steps;           /* an allgather in steps */
+	unsigned sent, taken; /* messages that were written; steps whose vectors have come */
+	uint64_t missing;     /* bits of ranks whose message has not come */
+	uint64_t unheard;     /* bits of ranks that have sent no message, nor a notice */
+	uint64_t since;       /* for the caller: when it became the first call; 0: it has not */
+	bool told;            /* for the caller: notices were sent */
 	struct message *came[WIRE_CHILDREN_MAX];
 	unsigned n;
 	struct round_spec vectors[]; /* 1, or one for each rank */
@@ -77,6 +82,7 @@ struct direct {
 	struct wire_call last_around; /* the last one of them */
 	struct direct_call *first, **end;
 	struct message_queue early[WIRE_CHILDREN_MAX]; /* of calls that this rank has not made */
+	struct message_pool *pool; /* the caller owns it; NULL: messages come from the heap */
 };
 
 void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t payload);
@@ -96,18 +102,20 @@ trib_status direct_post(struct direct *direct, struct direct_call *call);
 /* This call goes around the ring. The same error. */
 trib_status direct_pass(struct direct *direct, const struct wire_call *call);
 
-/* The next call whose messages may be written; NULL: none. The sums of DIRECT_BACK have to be known
- * first. */
-struct direct_call *direct_unwritten(const struct direct *direct);
-/* The message of the call to a rank; NULL: no memory. */
-struct message *direct_write(const struct direct *direct, const struct direct_call *call,
-                             unsigned to);
+/* The next message that may leave, and the rank it is for. NULL: none, or *status says that there
+ * is no memory. The sums of DIRECT_BACK have to be known first. */
+struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status);
+/* Says that this rank has made the first call; NULL: no memory. */
+struct message *direct_notice(const struct direct *direct);
 /* Takes a message of a rank over. */
 trib_status direct_take(struct direct *direct, unsigned from, struct message *message);
 /* Ends the first call if all messages have come: results are in the users' buffers. NULL: none has
  * ended. The caller frees it. */
 struct direct_call *direct_finish(struct direct *direct, trib_status *status);
-/* Bits of the ranks that the first call waits for. */
+/* Bits of the ranks whose messages the first call waits for. */
 uint64_t direct_missing(const struct direct *direct);
+/* Bits of the ranks that have not made the first call, as far as this rank knows; if all have,
+ * those that it waits for. */
+uint64_t direct_late(const struct direct *direct);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between ranks, and queues of them. */
+/*
+ * Messages between ranks, queues of them, and a pool: messages that are not needed wait there for
+ * the next call. The heap would often get new pages from the kernel for long ones.
+ */
 #ifndef TRIB_WORKER_RING_MESSAGE_QUEUE_H
 #define TRIB_WORKER_RING_MESSAGE_QUEUE_H
 
@@ -7,9 +10,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#define POOL_LEAST 12u       /* log2 of the shortest message in a pool: 4 KiB */
+#define POOL_LISTS 10u       /* each one of messages twice as long */
+#define POOL_MOST (4u << 20) /* bytes that wait in a pool */
+
 struct message {
 	struct message *next;
+	struct message_pool *pool; /* NULL: of none */
 	uint32_t bytes;
+	uint8_t list; /* of the pool */
 	_Alignas(8) uint8_t data[];
 };
 
@@ -17,15 +26,64 @@ struct message_queue {
 	struct message *first, **end;
 };
 
+/* Zeroed memory is an empty pool. */
+struct message_pool {
+	struct message *lists[POOL_LISTS];
+	size_t waits; /* bytes */
+};
+
 static inline void queue_init(struct message_queue *queue)
 {
 	*queue = (struct message_queue){ .end = &queue->first };
 }
 
-/* Its data is not initialized; NULL: no memory. */
-static inline struct message *message_new(uint32_t bytes)
+/* Its data is not initialized; NULL: no memory. `pool`: where it goes when it is freed, or NULL. */
+static inline struct message *message_new(struct message_pool *pool, uint32_t bytes)
 {
-	return malloc(sizeof(struct message) + bytes);
+	struct message *message;
+	unsigned list = 0;
+
+	while (list < POOL_LISTS && bytes > 1u << (POOL_LEAST + list))
+		list++;
+	if (!pool || list == POOL_LISTS) {
+		message = malloc(sizeof(*message) + bytes);
+		pool = NULL;
+	} else if ((message = pool->lists[list])) {
+		pool->lists[list] = message->next;
+		pool->waits -= 1u << (POOL_LEAST + list);
+	} else {
+		message = malloc(sizeof(*message) + (1u << (POOL_LEAST + list)));
+	}
+	if (message)
+		*message = (struct message){ .pool = pool, .bytes = bytes, .list = (uint8_t)list };
+	return message;
+}
+
+static inline void message_free(struct message *message)
+{
+	struct message_pool *pool = message ? message->pool : NULL;
+	size_t bytes = pool ? 1u << (POOL_LEAST + message->list) : 0;
+
+	if (!pool || pool->waits + bytes > POOL_MOST) {
+		free(message);
+		return;
+	}
+	message->next = pool->lists[message->list];
+	pool->lists[message->list] = message;
+	pool->waits += bytes;
+}
+
+/* No message of the pool is in use. */
+static inline void pool_free(struct message_pool *pool)
+{
+	for (unsigned list = 0; list < POOL_LISTS; list++)
+		while (pool->lists[list]) {
+			struct message *message = pool->lists[list];
+
+			pool->lists[list] = message->next;
+			free(message);
+		}
+	pool->waits = 0;
 }
 
 static inline void queue_put(struct message_queue *queue, struct message *message)
@@ -51,7 +109,7 @@ static inline void queue_free(struct message_queue *queue)
 	struct message *message;
 
 	while ((message = queue_get(queue)))
-		free(message);
+		message_free(message);
 }
 
 /* The message that this memory is the data of. */

@@ -226,35 +226,55 @@ static uint32_t start_data(struct ring *ring, struct ring_round *entry, struct r
 	return start_fragments(ring, entry, round->exponents + round->specials + block, n, head);
 }
 
-static uint32_t start_round(struct ring *ring, struct ring_round *entry, struct ring_head *head)
+/* Asks whether all ranks have posted the round, and for its next classes. */
+static uint32_t start_classes(struct ring *ring, struct ring_round *entry, struct ring_head *head)
 {
 	struct round *round = entry->round;
-	uint32_t bytes = 0;
 
-	if (ring->rank == 0 && !entry->all_posted && !entry->token_sent) {
+	if (ring->rank != 0)
+		return 0;
+	if (!entry->all_posted && !entry->token_sent) {
 		entry->token_sent = true;
 		fill_head(ring, entry, RING_POSTED, head);
 		return sizeof(*head);
 	}
-	if (ring->rank == 0 &&
-	    round->next_exponents < least(round->exponents, round->agreed + EXPONENTS_AHEAD))
+	if (round->next_exponents < least(round->exponents, round->agreed + EXPONENTS_AHEAD))
 		return start_fragments(ring, entry, round->next_exponents, 1, head);
+	return 0;
+}
+
+static uint32_t start_data_or_specials(struct ring *ring, struct ring_round *entry,
+                                       struct ring_head *head)
+{
+	const struct round *round = entry->round;
+	uint32_t bytes = 0;
+
 	if (round->specials && start_of_specials(ring, round) == ring->rank)
 		bytes = start_specials(ring, entry, head);
 	return bytes ? bytes : start_data(ring, entry, head);
 }
 
+/* Classes of the next round leave before data of this one: they have a long way. */
 uint32_t ring_start(struct ring *ring, void *message)
 {
-	for (struct ring_round *entry = ring->first; entry; entry = entry->next) {
-		uint32_t bytes = start_round(ring, entry, message);
+	struct ring_round *entry = ring->first;
+	uint32_t bytes = entry ? start_classes(ring, entry, message) : 0;
 
+	while (entry && !bytes) {
+		struct ring_round *next = entry->next;
+
+		bytes = next ? start_classes(ring, next, message) : 0;
 		if (bytes) {
-			finish(ring, entry);
-			return bytes;
+			entry = next;
+			break;
 		}
+		bytes = start_data_or_specials(ring, entry, message);
+		if (!bytes)
+			entry = next;
 	}
-	return 0;
+	if (bytes)
+		finish(ring, entry);
+	return bytes;
 }
 
 /* ---- what the previous rank sends ---- */
@@ -297,17 +317,15 @@ static enum ring_verdict mismatch(const struct ring *ring, unsigned rank,
 	                      "ranks called different collectives: rank %u called %s where rank %u "
 	                      "called %s%s",
 	                      rank, wire_call_text(&head->call, theirs), ring->rank,
-	                      wire_call_text(ours, text),
-	                      wire_call_is_same(&head->call, ours)
-	                              ? ", with other packets: set the same TRIB_MTU on all ranks"
-	                              : "");
+	                      wire_call_text(ours, text), wire_call_hint(&head->call, ours));
 	return RING_WRONG;
 }
 
 static bool is_same_call(const struct ring *ring, const struct ring_head *head,
                          const struct round *round)
 {
-	return wire_call_is_same(&head->call, &round->call) && head->op == round->op &&
+	return wire_call_is_same(&head->call, &round->call) &&
+	       head->call.before == round->call.before && head->op == round->op &&
 	       head->kind == round->kind && head->to == round->to &&
 	       head->type == (uint8_t)round->type && head->per_word == round->per_word &&
 	       head->shape == round->shape && head->count == round->count &&

@@ -173,7 +173,7 @@ static bool hear(struct trib_comm *comm)
 		    packet.header.job != comm->config.job || packet.turn.key != comm->config.key)
 			continue;
 		pthread_mutex_lock(&comm->posting);
-		if (packet.turn.generation == comm->config.generation && !comm->recovering)
+		if (!comm->recovering && packet.turn.generation == comm->config.generation)
 			take_word(comm, &packet.turn);
 		pthread_mutex_unlock(&comm->posting);
 		any = true; /* the controller repeats what it has no answer to */
@@ -243,13 +243,15 @@ static void turn_client_free(struct turn_client *client)
 	free(client);
 }
 
-/* NULL: none. Lanes look for it under the lock. */
+/* NULL: none. Lanes look for it under `lock`, failover under `posting`. */
 static void turn_client_set(struct trib_comm *comm, struct turn_client *client)
 {
+	pthread_mutex_lock(&comm->posting);
 	pthread_mutex_lock(&comm->lock);
 	comm->turn_client = client;
 	comm->turn_wake_fd = client ? client->wake_fd : -1;
 	pthread_mutex_unlock(&comm->lock);
+	pthread_mutex_unlock(&comm->posting);
 }
 
 trib_status turn_client_start(struct trib_comm *comm)

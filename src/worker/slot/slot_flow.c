@@ -146,6 +146,8 @@ static void shrink_window(struct slot_flow *flow, uint64_t sent_at)
 static uint32_t send_vector(struct slot_flow *flow, struct slot_entry *entry, uint64_t now,
                             struct wire_header *header, const void **payload)
 {
+	uint64_t due;
+
 	if (entry->sent_at)
 		shrink_window(flow, entry->sent_at);
 	*header = header_of(flow, entry->position);
@@ -158,8 +160,9 @@ static uint32_t send_vector(struct slot_flow *flow, struct slot_entry *entry, ui
 	entry->first_at = entry->tries ? entry->first_at : now;
 	entry->sent_at = now;
 	entry->tries += entry->tries < UINT8_MAX;
-	if (due_at(flow, entry) < flow->look_at)
-		flow->look_at = due_at(flow, entry);
+	due = due_at(flow, entry);
+	if (due < flow->look_at)
+		flow->look_at = due;
 	return entry->bytes;
 }
 

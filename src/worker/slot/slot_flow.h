@@ -98,6 +98,14 @@ void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale
 uint32_t slot_flow_next(struct slot_flow *flow, uint64_t now, struct wire_header *header,
                         const void **payload);
 
+/* May slot_flow_next() have a packet? It costs less to ask, and mostly there is none. */
+static inline bool slot_flow_may_have(const struct slot_flow *flow, uint64_t now)
+{
+	return flow->unsent < flow->next ||
+	       (!flow->holds &&
+	        (now >= flow->look_at || flow->unacked < flow->done || flow->ask_at));
+}
+
 /* Takes a RESULT packet that was found intact. */
 struct slot_event slot_flow_take(struct slot_flow *flow, const struct wire_header *header,
                                  uint32_t bytes, uint64_t now);

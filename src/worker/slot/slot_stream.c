@@ -159,7 +159,7 @@ static void decode(const struct round *round, uint32_t block, uint16_t scale, co
 	if (round->coding == ROUND_SCALED) {
 		decode_scaled(round, in, n, scale, out);
 	} else if (round->coding == ROUND_KEYS) {
-		number_from_keys(round->type, in, n, round->for_max, out);
+		number_from_keys(round->type, in, n, out);
 	} else {
 		memcpy(out, in, n * trib_type_size(round->type));
 		if (round->average)

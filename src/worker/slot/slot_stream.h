@@ -32,6 +32,12 @@ void slot_stream_free(struct slot_stream *slots);
 
 /* The round's operations are posted as slots become free. Any number may wait. */
 void slot_stream_post(struct slot_stream *slots, struct round *round, uint64_t now);
+/* May slot_stream_next() have a packet? */
+static inline bool slot_stream_may_have(const struct slot_stream *slots, uint64_t now)
+{
+	return slots->flow.next < slots->stream->next_base || slot_flow_may_have(&slots->flow, now);
+}
+
 /* Writes the next packet that is due, without comm and checksum. Gives its bytes; 0: none. */
 uint32_t slot_stream_next(struct slot_stream *slots, uint64_t now, void *packet);
 /* Takes a RESULT that was found intact. False: ranks have called different collectives. */

@@ -89,7 +89,7 @@ void lane_paths_find(struct trib_comm *comm)
 	struct discovery *discovery = NULL;
 
 	paths->n = 0;
-	if (!comm->config.tcp)
+	if (trees && !comm->config.tcp)
 		discovery = start(comm);
 	if (!discovery)
 		return;
@@ -108,8 +108,8 @@ bool lane_paths_from(struct lane *lane, struct udp_address *from)
 {
 	const struct trib_comm *comm = lane->comm;
 	const struct lane_paths *paths = &comm->paths;
-	unsigned tree = (unsigned)(lane->trunk - comm->trunks);
-	unsigned after = (tree + comm->n_trunks - paths->tree) % comm->n_trunks;
+	unsigned trees = comm->n_trunks, tree = (unsigned)(lane->trunk - comm->trunks);
+	unsigned after = (tree + trees - paths->tree) % trees;
 	unsigned flow = after * comm->lanes_wanted + lane->index;
 	const struct virtual_path *path;
 

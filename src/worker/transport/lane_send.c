@@ -42,7 +42,7 @@ static struct wire_call call_of(struct lane *lane)
 	if (lane->stream.first)
 		call = lane->stream.first->call;
 	call.open = call.kind != WIRE_CALL_NONE;
-	return asks && (!call.open || call.number != asks - 1) ? comm_call(lane->comm, asks) : call;
+	return !call.open || (asks && call.number != asks - 1) ? comm_call(lane->comm, asks) : call;
 }
 
 /* Fills the fields that the stream does not know. Gives the bytes to send. */
@@ -62,6 +62,7 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
 	report->call = call_of(lane);
+	report->away = atomic_load_explicit(&lane->comm->away, memory_order_relaxed);
 	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
 	bytes = wire_cut(packet);
 	if (lane->stream.reliable)

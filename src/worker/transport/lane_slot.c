@@ -17,11 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define POLL_NS 1000000ull         /* 1 ms: who waits longer sleeps */
+#define POLL_NS 1000000ull         /* 1 ms: a thread that waits longer sleeps */
 #define SEND_MOST 64u              /* packets in one pass */
 #define HELD_MOST 16u              /* vectors that wait for a result to leave with */
-#define STUCK_NS 20000000ull       /* 20 ms without a result: somebody is late, or gone */
-#define STUCK_EVERY 200000000ull   /* 0.2 s between two questions who it is */
+#define STUCK_NS 20000000ull       /* 20 ms without a result: a rank is late, or gone */
+#define STUCK_EVERY 200000000ull   /* 0.2 s between two questions which rank it is */
 #define HEARTBEAT_MAX 500000000ull /* 0.5 s: the most that heartbeats are apart */
 #define GREET_EVERY 10000000ull    /* 10 ms between reports until the first answer */
 #define DRIVEN_NS 1000000ull /* 1 ms: when the lane's thread looks whether a user still drives */
@@ -37,7 +37,7 @@ struct lane_slots {
 	uint64_t waited_at;   /* ns: when the last wait ended; under slot_driver */
 	_Atomic unsigned way; /* enum wait_way that is used most */
 	unsigned held;        /* vectors that wait to leave together; under slot_driver */
-	bool awake;           /* the lane's thread watches the socket; under slot_driver */
+	_Atomic bool awake;   /* the lane's thread watches the socket; set under slot_driver */
 };
 
 /* ---- packets ---- */
@@ -90,7 +90,8 @@ static void send_due(struct lane *lane, uint64_t now)
 	unsigned n = 0;
 	int error = 0;
 
-	while (n < SEND_MOST && (bytes[n] = next_packet(lane, now, at)))
+	while (n < SEND_MOST && slot_stream_may_have(&lane->slots->ops, now) &&
+	       (bytes[n] = next_packet(lane, now, at)))
 		at += bytes[n++];
 	if (!n)
 		return;
@@ -207,7 +208,11 @@ static void take_messages(struct lane *lane, int n, uint64_t now)
  */
 static bool receive(struct lane *lane, uint64_t *now)
 {
-	int n = udp_receive_one(lane->rx, lane->fd);
+	const struct slot_flow *flow = &lane->slots->ops.flow;
+	/* While one result is due, packets come one by one. If the kernel has joined a control
+	 * packet to it nevertheless, both count as lost. */
+	int n = flow->unsent == flow->done + 1 ? udp_receive_single(lane->rx, lane->fd)
+	                                       : udp_receive_one(lane->rx, lane->fd);
 	bool came = n > 0;
 
 	if (came) {
@@ -225,10 +230,8 @@ static bool receive(struct lane *lane, uint64_t *now)
 
 static void take_posts(struct lane *lane, uint64_t now)
 {
-	struct round *round = lane_take_posted(lane);
+	struct round *round = lane_take_posted(lane, now);
 
-	if (round && stream_is_idle(&lane->stream))
-		lane->heard_at = now; /* silence counts from when an answer is due */
 	while (round) {
 		struct round *next = round->next;
 
@@ -251,7 +254,9 @@ static struct lane *first_of(const struct trib_comm *comm)
 /* Takes what was posted to any of the lanes, and sends it. */
 static void send_posted(struct trib_comm *comm, uint64_t now)
 {
-	atomic_store(&comm->slot_mail, false);
+	/* A load costs less. The exchange sees all rounds of the posts that it answers. */
+	if (atomic_load_explicit(&comm->slot_mail, memory_order_relaxed))
+		atomic_exchange(&comm->slot_mail, false);
 	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
 		struct lane *lane = comm->slot_lanes[i];
 
@@ -264,7 +269,7 @@ static void send_posted(struct trib_comm *comm, uint64_t now)
 
 /*
  * One pass. The caller holds `slot_driver`. True: something came. A user who waits for a vector
- * looks only where one is on its way; the lanes' threads take what comes to the others.
+ * looks only at lanes with a vector in flight; the lanes' threads receive for the others.
  */
 static bool pass(struct trib_comm *comm, bool all, uint64_t *now)
 {
@@ -374,10 +379,12 @@ static void wait_a_bit(struct lane *first, uint64_t since, uint64_t deadline, ui
 	*now = clock_now();
 }
 
-static void drive(struct lane *first, const struct trib_request *request, uint64_t deadline)
+/* Gives the time of the last look at the clock. */
+static uint64_t drive(struct lane *first, const struct trib_request *request, uint64_t now,
+                      uint64_t deadline)
 {
 	struct lane_slots *slots = first->slots;
-	uint64_t now = clock_now(), came_at = now;
+	uint64_t came_at = now;
 
 	wait_choice_begin(&slots->waiting, now - slots->waited_at);
 	while (!is_over(first->comm, request) && now < deadline) {
@@ -389,6 +396,7 @@ static void drive(struct lane *first, const struct trib_request *request, uint64
 	wait_choice_waited(&slots->waiting);
 	slots->waited_at = now;
 	atomic_store_explicit(&slots->way, slots->waiting.way, memory_order_relaxed);
+	return now;
 }
 
 /* True: the lane's thread has to go on with what is on its way. */
@@ -398,13 +406,14 @@ static bool is_left(struct lane *lane)
 
 	publish(lane);
 	left = !stream_is_idle(&lane->stream) && !lane->slots->awake;
-	lane->slots->awake |= left;
+	if (left)
+		lane->slots->awake = true;
 	return left;
 }
 
 /*
  * Nobody drives from now on. Rounds that were posted while this thread drove, after its last look,
- * are sent now: who posted them could not.
+ * are sent now: the threads that posted them could not send.
  */
 static void stop_driving(struct trib_comm *comm)
 {
@@ -456,15 +465,20 @@ void lane_slot_poll(struct trib_comm *comm)
 	stop_driving(comm);
 }
 
-void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
+uint64_t lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t now,
+                         uint64_t deadline)
 {
 	struct lane *first;
 
-	pthread_mutex_lock(&comm->slot_driver);
+	if (pthread_mutex_trylock(&comm->slot_driver)) {
+		pthread_mutex_lock(&comm->slot_driver);
+		now = clock_now();
+	}
 	first = first_of(comm);
 	if (first)
-		drive(first, request, deadline);
+		now = drive(first, request, now, deadline);
 	stop_driving(comm);
+	return now;
 }
 
 /* ---- the lane's thread ---- */
@@ -533,11 +547,14 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 {
 	bool busy;
 
-	*wake = now + DRIVEN_NS;
-	if (pthread_mutex_trylock(&lane->comm->slot_driver))
-		return false; /* a user drives, and may stop without waiting for what it has posted
-		               */
 	*wake = now + IDLE_NS;
+	if (pthread_mutex_trylock(&lane->comm->slot_driver)) {
+		/* A user drives. If it may leave the rest to this thread without a word, look soon:
+		 * each look takes time from a call. */
+		if (atomic_load(&lane->slots->awake))
+			*wake = now + DRIVEN_NS;
+		return false;
+	}
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		slot_flow_ask(&lane->slots->ops.flow, now);
 	while (pass(lane->comm, true, &now))

@@ -21,8 +21,10 @@ void lane_slot_push(struct trib_comm *comm);
 void lane_slot_poll(struct trib_comm *comm);
 /*
  * Drives the lanes until the request has ended, or something else has to be waited for. It may
- * return early: the caller waits for the request in any case.
+ * return early: the caller waits for the request in any case. Takes and gives the time: looking at
+ * the clock is a part of what a small call costs.
  */
-void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline);
+uint64_t lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t now,
+                         uint64_t deadline);
 
 #endif

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BATCH_BYTES (128u << 10)
 #define REPORTS_MAX 8u
@@ -28,8 +27,23 @@ static trib_status tcp_lane_open(struct lane *lane)
 static void tcp_lane_close(struct lane *lane)
 {
 	if (lane->connecting_fd >= 0)
-		close(lane->connecting_fd);
+		tcp_close(lane->connecting_fd);
 	tcp_rx_free(&lane->bytes);
+}
+
+/* One line, if RDMA was wanted and is not possible. */
+static void say_kind(const struct lane *lane)
+{
+	char text[64];
+
+	if (!tcp_has_other() || lane->index)
+		return;
+	if (tcp_is_other(lane->fd))
+		log_info("packets to the aggregator %s travel by RDMA",
+		         udp_text(&lane->peer, text, sizeof(text)));
+	else
+		log_notice("packets to the aggregator %s travel by TCP: it takes no RDMA",
+		           udp_text(&lane->peer, text, sizeof(text)));
 }
 
 /* Tries to connect without waiting: to be called again until it returns true. */
@@ -38,15 +52,17 @@ static bool try_connect(struct lane *lane)
 	int error;
 
 	if (lane->connecting_fd < 0)
-		lane->connecting_fd = tcp_begin(&lane->peer);
+		lane->connecting_fd = tcp_begin_any(&lane->peer);
 	error = lane->connecting_fd < 0 ? -lane->connecting_fd : tcp_wait(lane->connecting_fd, 0);
 	lane->connect_error = error == ETIMEDOUT ? EINPROGRESS : error;
 	if (error == ETIMEDOUT)
 		return false;
-	if (!error)
+	if (!error) {
 		lane->fd = lane->connecting_fd;
-	else if (lane->connecting_fd >= 0)
-		close(lane->connecting_fd);
+		say_kind(lane);
+	} else if (lane->connecting_fd >= 0) {
+		tcp_close(lane->connecting_fd);
+	}
 	lane->connecting_fd = -1;
 	return !error;
 }
@@ -60,10 +76,12 @@ static bool tcp_lane_reach(struct lane *lane, int wait_ms)
 		return true;
 	if (!wait_ms)
 		return try_connect(lane);
-	lane->fd = tcp_connect(&lane->peer, wait_ms);
+	lane->fd = tcp_connect_any(&lane->peer, wait_ms);
 	lane->connect_error = lane->fd < 0 ? -lane->fd : 0;
-	if (!lane->connect_error)
+	if (!lane->connect_error) {
+		say_kind(lane);
 		return true;
+	}
 	lane->fd = -1;
 	if (clock_now() < start + (uint64_t)wait_ms * 500000)
 		nanosleep(&nap, NULL); /* refused: the aggregator may start soon */
@@ -77,7 +95,7 @@ static void tcp_lane_start(struct lane *lane)
 
 static void hang_up(struct lane *lane)
 {
-	close(lane->fd);
+	tcp_close(lane->fd);
 	lane->fd = -1;
 	lane->tail.bytes = 0;
 	lane->sent_to = lane->filled_to = 0;

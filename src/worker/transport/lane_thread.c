@@ -35,9 +35,7 @@ struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
 	lane->index = trunk->n_lanes;
 	lane->fd = lane->group_fd = lane->wake_fd = lane->connecting_fd = -1;
 	lane->carrier = comm->config.tcp ? &lane_carrier_tcp : &lane_carrier_udp;
-	lane->posted_end = &lane->posted;
 	lane->kept_end = &lane->kept;
-	pthread_mutex_init(&lane->lock, NULL);
 	return lane;
 }
 
@@ -56,10 +54,8 @@ trib_status lane_open(struct lane *lane)
 
 static void take_posts(struct lane *lane, uint64_t now)
 {
-	struct round *round = lane_take_posted(lane);
+	struct round *round = lane_take_posted(lane, now);
 
-	if (round && stream_is_idle(&lane->stream))
-		lane->heard_at = now; /* silence counts from when an answer is due */
 	while (round) {
 		struct round *next = round->next;
 
@@ -153,7 +149,7 @@ void lane_go_quiet(struct lane *lane)
 static bool note_idle(struct lane *lane)
 {
 	bool idle = stream_is_idle(&lane->stream) && !lane->kept && !lane->finishing &&
-	            !atomic_load_explicit(&lane->has_mail, memory_order_acquire);
+	            !atomic_load_explicit(&lane->posted, memory_order_acquire);
 
 	atomic_store_explicit(&lane->idle, idle, memory_order_release);
 	return idle;
@@ -260,19 +256,20 @@ void lane_stop(struct lane *lane)
 
 void lane_close(struct lane *lane)
 {
-	while (lane->posted) { /* after the thread had ended */
-		struct round *round = lane->posted;
+	struct round *round = lane_take_posted(lane, clock_now()); /* after the thread's end */
 
-		lane->posted = round->next;
+	while (round) {
+		struct round *next = round->next;
+
 		round_free(round);
+		round = next;
 	}
 	if (lane->fd >= 0)
-		close(lane->fd);
+		tcp_close(lane->fd);
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
 	lane->carrier->close(lane);
 	lane_slot_close(lane);
 	free(lane->buffer);
-	pthread_mutex_destroy(&lane->lock);
 	free(lane);
 }

@@ -426,12 +426,13 @@ static trib_status join_all(struct trib_comm *comm, struct plan_watch *watch, ui
 	struct join_attempt attempts[FOREST_TREES_MAX];
 	const struct join_attempt *open;
 	trib_status status = TRIB_OK;
+	unsigned n = comm->n_trunks;
 
-	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
+	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
 		status = attempt_init(&attempts[i], comm, &comm->trunks[i]);
 	if (status != TRIB_OK)
 		return status;
-	while ((open = first_open(attempts, comm->n_trunks))) {
+	while ((open = first_open(attempts, n))) {
 		if (open->status != TRIB_OK)
 			return open->status;
 		if (open->is_controller && !comm->config.controller.length)
@@ -445,7 +446,7 @@ static trib_status join_all(struct trib_comm *comm, struct plan_watch *watch, ui
 		if (clock_now() >= deadline)
 			return give_up(open);
 		plan_watch_ask(comm, watch);
-		hear_all(attempts, comm->n_trunks, watch, ask_all(attempts, comm->n_trunks));
+		hear_all(attempts, n, watch, ask_all(attempts, n));
 	}
 	return TRIB_OK;
 }

@@ -43,6 +43,7 @@ static void tell_seat(struct wire_join *join, const struct ring_seat *seat)
 	join->payload = seat->payload;
 	join->up[0].family = seat->family;
 	join->up[0].port = seat->port;
+	join->up[0].rdma = seat->rdma;
 	memcpy(join->up[0].address, seat->address, sizeof(seat->address));
 }
 
@@ -149,9 +150,12 @@ static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *
 	}
 	pthread_mutex_lock(&comm->lock);
 	free(comm->config.trees);
-	free(comm->config.ring_seats);
 	comm->config.trees = parts.trees;
-	comm->config.ring_seats = parts.seats;
+	/* Calls read them without a lock: they change only while the communicator opens. */
+	if (comm->config.ring_listener) {
+		free(comm->config.ring_seats);
+		comm->config.ring_seats = parts.seats;
+	}
 	comm->config.own_trees = parts.own_trees;
 	comm->config.generation = welcome->generation;
 	comm->planned_rank = (int)welcome->rank;

@@ -33,38 +33,12 @@ struct meet_answer {
 
 _Static_assert(sizeof(struct meet_hello) == 56, "no holes");
 
-/* Reads or writes `bytes`. 0, or an errno; ETIMEDOUT: not before the deadline. */
-static int move(int fd, void *memory, size_t bytes, bool out, uint64_t deadline)
-{
-	uint8_t *at = memory;
-
-	while (bytes) {
-		struct pollfd wait = { .fd = fd, .events = out ? POLLOUT : POLLIN };
-		ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
-		uint64_t now = clock_now();
-
-		if (n > 0) {
-			at += n;
-			bytes -= (size_t)n;
-		} else if (n == 0) {
-			return ECONNRESET;
-		} else if (errno != EAGAIN && errno != EINTR) {
-			return errno;
-		} else if (now >= deadline) {
-			return ETIMEDOUT;
-		} else {
-			poll(&wait, 1, (int)((deadline - now) / 1000000) + 1);
-		}
-	}
-	return 0;
-}
-
 static void refuse(int fd, const char *why)
 {
 	struct meet_answer answer = { .magic = MEET_MAGIC };
 
 	snprintf(answer.refused, sizeof(answer.refused), "%s", why);
-	move(fd, &answer, sizeof(answer), true, clock_now() + TALK_MS * 1000000ull);
+	tcp_talk(fd, &answer, sizeof(answer), true, clock_now() + TALK_MS * 1000000ull);
 	close(fd);
 }
 
@@ -75,7 +49,7 @@ static bool take_caller(const struct comm_config *config, int fd, const int *cal
 	struct meet_hello hello;
 	char why[128] = "";
 
-	if (move(fd, &hello, sizeof(hello), false, clock_now() + TALK_MS * 1000000ull) ||
+	if (tcp_talk(fd, &hello, sizeof(hello), false, clock_now() + TALK_MS * 1000000ull) ||
 	    hello.magic != MEET_MAGIC) {
 		close(fd);
 		return false;
@@ -115,8 +89,9 @@ static trib_status answer_all(const struct comm_config *config, const int *calle
 	struct meet_answer answer = { .magic = MEET_MAGIC };
 
 	for (int r = 1; r < config->size; r++)
-		if (move(callers[r], &answer, sizeof(answer), true, deadline) ||
-		    move(callers[r], seats, sizeof(*seats) * (size_t)config->size, true, deadline))
+		if (tcp_talk(callers[r], &answer, sizeof(answer), true, deadline) ||
+		    tcp_talk(callers[r], seats, sizeof(*seats) * (size_t)config->size, true,
+		             deadline))
 			return status_fail(TRIB_ERR_PEER, "rank %d has left the rendezvous", r);
 	return TRIB_OK;
 }
@@ -128,7 +103,12 @@ static trib_status host(const struct comm_config *config, struct ring_seat *seat
 	trib_status status = tcp_listen(&config->rendezvous, &fd);
 
 	if (status != TRIB_OK)
-		return status;
+		return status_fail(status,
+		                   "%s: rank 0 listens there for the other ranks%s%s; if rank 0 "
+		                   "runs elsewhere, or another job has the port, set "
+		                   "TRIB_RENDEZVOUS=host:port on all ranks",
+		                   trib_last_error(), config->launcher ? ", as told by " : "",
+		                   config->launcher ? config->launcher : "");
 	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++)
 		callers[i] = -1;
 	while (left && clock_now() < deadline) {
@@ -168,11 +148,11 @@ static trib_status ask(const struct comm_config *config, struct ring_seat *seats
 
 	if (fd < 0)
 		return TRIB_IN_PROGRESS;
-	error = move(fd, &hello, sizeof(hello), true, deadline);
+	error = tcp_talk(fd, &hello, sizeof(hello), true, deadline);
 	if (!error)
-		error = move(fd, &answer, sizeof(answer), false, deadline);
+		error = tcp_talk(fd, &answer, sizeof(answer), false, deadline);
 	if (!error && answer.magic == MEET_MAGIC && !answer.refused[0])
-		error = move(fd, seats, sizeof(*seats) * (size_t)config->size, false, deadline);
+		error = tcp_talk(fd, seats, sizeof(*seats) * (size_t)config->size, false, deadline);
 	close(fd);
 	if (error)
 		return TRIB_IN_PROGRESS;

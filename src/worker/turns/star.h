@@ -26,7 +26,7 @@ enum star_step {
 };
 
 struct star {
-	uint32_t number; /* of the newest star that was heard of */
+	uint32_t number; /* of the newest star that a message named */
 	enum star_step step;
 };
 

@@ -21,7 +21,7 @@ struct turn_range {
 
 struct turn {
 	uint64_t session; /* the controller's newest; messages of older sessions are ignored */
-	uint64_t change;  /* number of the newest change that was heard of */
+	uint64_t change;  /* number of the newest change that a message named */
 	enum wire_turn_phase phase;
 	struct turn_range asked; /* the range to agree on; valid in WIRE_TURN_ASKED */
 	struct turn_range now;   /* the current range */

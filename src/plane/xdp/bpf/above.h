@@ -139,7 +139,7 @@ __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes, &unsent) !=
 	    header->check) {
 		count->verdicts[CORRUPTED]++;
-		return XDP_PASS; /* or several packets that were joined */
+		return XDP_PASS; /* Intact packets that the driver joined look like this, too. */
 	}
 	header = frame_header(ctx, &frame);
 	if (!header)

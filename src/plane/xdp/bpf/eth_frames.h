@@ -25,7 +25,8 @@ ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *
 {
 	struct wire_header *header = (void *)(long)ctx->data + (frame->at & 127);
 
-	/* The compiler must not derive other values from it: old verifiers do not follow them. */
+	/* The compiler must not derive other values from this one: old verifiers do not follow
+	 * those. */
 	__asm__("" : "+r"(header));
 	return (void *)(header + 1) <= (void *)(long)ctx->data_end ? header : NULL;
 }

@@ -59,7 +59,7 @@ __noinline int lock_block(__u32 slot, __u32 block)
 	cell = find_engine_cell(slot, sparse_index(lane, lane->bank, block));
 	if (!cell || !cell_lock(&cell->lock))
 		return 0;
-	/* The packet after which the server is told is left to the daemon. */
+	/* The daemon takes the packet that makes a block nearly full: it tells the server. */
 	room = lane->told ? SPARSE_ADDENDS : SPARSE_ADDENDS_MANY - 1;
 	if (state_of(cell)->addends < room)
 		return 1;
@@ -256,7 +256,7 @@ ALWAYS __u32 count_rows(struct xdp_md *ctx, const struct frame *frame,
 ALWAYS int is_ours(const struct sparse_lane *lane, const struct sparse_cell *record,
                    const struct wire_header *header)
 {
-	if (!lane->setup.width || !sparse_is_current(lane, header) ||
+	if (!lane->setup.width || !sparse_is_current(lane, header) || sparse_is_closed(lane) ||
 	    (header->from & SPARSE_URGENT && !lane->told))
 		return 0;
 	return sparse_find(record, wire_widen(header->pos, record->low)) == SPARSE_FRESH;
@@ -299,7 +299,7 @@ ALWAYS int take_push(struct xdp_md *ctx, const struct frame *frame, struct spars
 		return 0;
 	pos = header->pos;
 	cell = find_engine_cell(slot, header->child);
-	frozen = find_engine_cell(slot, lane->limit + header->child);
+	frozen = find_engine_cell(slot, sparse_frozen_record(lane, header->child));
 	if (!cell || !frozen || !cell_lock(&state_of(cell)->more))
 		return 0;
 	record = state_of(cell);

@@ -3,8 +3,8 @@
  * The jobs that a controller has, as its agents know them. A job's cookie follows from its id, so
  * an agent could not tell by the cookie that a job has ended.
  */
-#ifndef TRIB_BASE_JOB_ROSTER_H
-#define TRIB_BASE_JOB_ROSTER_H
+#ifndef TRIB_PLANE_CORE_JOB_ROSTER_H
+#define TRIB_PLANE_CORE_JOB_ROSTER_H
 
 #include "base/bitmap.h"
 
