@@ -531,6 +531,9 @@ static void doomed_body(int node, void *comm)
 	demand(result != NCCL_SUCCESS && !done);
 }
 
+#define LATE_TIMEOUT "3" /* s; an aggregator that is silent for half of it is lost */
+#define LATE_MS 3500
+
 /* A node that calls later than the timeout is not dead: it may be computing. */
 static void late_body(int node, void *comm)
 {
@@ -539,7 +542,7 @@ static void late_body(int node, void *comm)
 
 	for (size_t k = 0; k < countof(counts); k++) {
 		if (node == 1)
-			nap_ms(1500);
+			nap_ms(LATE_MS);
 		wait_coll(allreduce(comm, in[node], out[node], counts[k], NCCL_F32, NCCL_SUM),
 		          (int)counts[k] * 4);
 	}
@@ -552,7 +555,7 @@ static void test_late_node(void **state)
 
 	(void)state;
 	cluster_start(&cluster, 1, 0);
-	use_aggregator(cluster.address, "1");
+	use_aggregator(cluster.address, LATE_TIMEOUT);
 	run_table(&table, late_body, NODES);
 	cluster_stop(&cluster);
 }
