@@ -5,7 +5,8 @@
 In these pages a table stands between `<!-- bench: NAME -->` and `<!-- /bench -->`, NAME being a section of
 scripts/bench_sections.py; `<!-- bench: NAME VIEW -->` is its form for the front page, made by brief_VIEW or VIEW of
 scripts/bench_tables.py.
-Each block has the date, the commit, the machine and the command of the run that its figures are from.
+Each block has the date, the commit, a digest of the code, the machine and the command of the run that its figures
+are from.
 
 A section that cannot run leaves its figures and is marked as stale. So is every block whose figures are of
 other code than what is checked out when pages are written.
@@ -24,6 +25,7 @@ import argparse
 import datetime
 import fnmatch
 import glob
+import hashlib
 import json
 import os
 import platform
@@ -47,7 +49,8 @@ MOST_LINES = 400  # of a page, without the marks of what is stale
 CODE = ("src", "include", "adapters", "bench", "examples", "meson.build")  # what figures depend on
 BLOCK = re.compile(r"<!-- bench: ([a-z0-9-]+)(?: ([a-z0-9_]+))? -->\n(.*?)<!-- /bench -->", re.S)
 OPENING = re.compile(r"<!-- bench: (.*?) -->")
-STAMP = re.compile(r"^Measured (\d{4}-\d\d-\d\d) at commit `([0-9a-z]+(?:\+changes)?)` on (.+)\.$", re.M)
+STAMP = re.compile(r"^Measured (\d{4}-\d\d-\d\d) at commit `([0-9a-z]+(?:\+changes)?)`(?:, code `([0-9a-f]{8})`,)? on (.+)\.$",
+                   re.M)
 COMMAND = re.compile(r"^(```sh\n.+?\n```|Command: `make bench ONLY=[a-z0-9-]+`.*)$", re.M | re.S)
 NOT_MEASURED = "Not measured for this version yet; run `make bench ONLY={}`."
 STALE = "> **Stale:** "
@@ -92,19 +95,20 @@ def bare_code(path, text):
     return without_comments(text) if path.endswith((".c", ".h")) else text
 
 
-def is_this_code(commit, section):
-    """Whether the code of that commit which the section uses is the code that is checked out."""
-    if "+" in commit:  # git does not have it
-        return commit == commit_now()
-    names = git("diff", "--name-only", "--no-renames", commit, "--", *CODE)
-    if names is None:  # git does not have the commit
-        return False
-    for name in names.split("\n"):
-        old, path = git("show", f"{commit}:{name}"), os.path.join(ROOT, name)
-        if name and bench_sections.uses(section, name) and (old is None or not os.path.exists(path) or
-                                                            bare_code(name, old) != bare_code(name, read(path))):
-            return False
-    return True
+def bare_files():
+    """The files that figures depend on: (path, bare code) of each."""
+    paths = [place for place in CODE if os.path.isfile(os.path.join(ROOT, place))]
+    for place in CODE:
+        for folder, folders, names in os.walk(os.path.join(ROOT, place)):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names]
+    return [(path, bare_code(path, read(os.path.join(ROOT, path)))) for path in paths]
+
+
+def code_of(section, files):
+    """A digest of the code that the section uses: the same in every clone, also where git has another history."""
+    texts = sorted(text for path, text in files if bench_sections.uses(section, path))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
 
 
 def cpu_model():
@@ -197,7 +201,8 @@ class Runner:
     def run(self, section):
         self.refuse(section)
         os.makedirs(self.path("plots"), exist_ok=True)
-        busy, began, commit, known, runs = os.getloadavg()[0], time.monotonic(), commit_now(), {}, []
+        busy, began, known, runs = os.getloadavg()[0], time.monotonic(), {}, []
+        commit, code = commit_now(), code_of(section.name, bare_files())
         limit = 60 * 3 * section.minutes + SLACK_S
         try:
             for command in section.before:
@@ -208,7 +213,7 @@ class Runner:
             for command in section.after:
                 subprocess.run(self.words(command), cwd=ROOT, check=False, capture_output=True)
         result = {"section": section.name, "quick": self.quick, "date": str(datetime.date.today()), "commit": commit,
-                  "machine": machine_now(), "load": busy, "seconds": round(time.monotonic() - began, 1), "runs": runs}
+                  "code": code, "machine": machine_now(), "load": busy, "seconds": round(time.monotonic() - began, 1), "runs": runs}
         getattr(bench_tables, section.table)(runs)  # a result that makes no table is none
         with open(self.path(section.name + ".json"), "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
@@ -245,7 +250,7 @@ def without_seeds(commands):
 
 def stamp(result, is_brief):
     took = result["seconds"]
-    lines = ["", f"Measured {result['date']} at commit `{result['commit']}` on {result['machine']}.",
+    lines = ["", f"Measured {result['date']} at commit `{result['commit']}`, code `{result['code']}`, on {result['machine']}.",
              f"Took {took / 60:.0f} min." if took >= 90 else f"Took {took:.0f} s."]
     if result["quick"]:
         lines.append(QUICK)
@@ -301,6 +306,8 @@ def status_text():
 
 def write_pages(results, failures):
     """`results` and `failures` by the section's name; every other block stays, or is marked as stale."""
+    files = bare_files()
+
     def replaced(match):
         name, view, text = match.groups()
         section = bench_sections.BY_NAME.get(name)
@@ -308,13 +315,13 @@ def write_pages(results, failures):
             return match.group(0)
         if name in results:
             text = block_of(section, view, results[name])
-            if not is_this_code(results[name]["commit"], name):
+            if results[name]["code"] != code_of(name, files):
                 text = marked(section, text, CHANGED)
         elif name in failures:
             text = marked(section, text, f"the run of {datetime.date.today()} at {commit_now()} failed: {failures[name]}.")
         else:
             found = STAMP.search(text)
-            if found and not is_this_code(found.group(2), name):
+            if found and found.group(3) != code_of(name, files):
                 text = marked(section, text, CHANGED)
             elif CHANGED in text:
                 text = without_stale(text)

@@ -16,9 +16,13 @@ MACHINE = "2 cores of a test (none), Linux 6"
 RUN = {"label": "", "command": "trib bench deploy", "result": {"start_s": [0.5], "join_s": [0.1]}}
 
 
+def code_now(section="deploy"):
+    return bench_report.code_of(section, bench_report.bare_files())
+
+
 def result(commit, quick=False):
-    return {"section": "deploy", "quick": quick, "date": "2026-01-02", "commit": commit, "machine": MACHINE, "load": 0.1,
-            "seconds": 30, "runs": [RUN]}
+    return {"section": "deploy", "quick": quick, "date": "2026-01-02", "commit": commit, "code": code_now(),
+            "machine": MACHINE, "load": 0.1, "seconds": 30, "runs": [RUN]}
 
 
 class Pages(unittest.TestCase):
@@ -75,7 +79,7 @@ class Pages(unittest.TestCase):
 
     def test_a_result_is_written_with_its_stamp(self):
         commit = self.measure()
-        self.assertIn(f"Measured 2026-01-02 at commit `{commit}` on {MACHINE}.", self.page())
+        self.assertIn(f"Measured 2026-01-02 at commit `{commit}`, code `{code_now()}`, on {MACHINE}.", self.page())
         self.assertIn("```sh\ntrib bench deploy\n```", self.page())
         self.assertIn("run `make bench ONLY=kills`", self.page())
         self.assertEqual(self.wrong(), [])
@@ -108,19 +112,28 @@ class Pages(unittest.TestCase):
 
     def test_code_of_others_does_not_count(self):
         self.write("src/meson.build", "files(\n  'code.c',\n)\n")
-        self.commit()
-        commit = self.measure()
+        before, glm = code_now(), code_now("glm-hosts")
         os.mkdir(os.path.join(bench_report.ROOT, "src/glm"))
         self.write("src/glm/rows.c", "1\n")
         self.write("src/meson.build", "files(\n  'code.c',\n  'glm/rows.c',\n)\n")
-        self.commit()
-        self.assertTrue(bench_report.is_this_code(commit, "deploy"))
-        self.assertFalse(bench_report.is_this_code(commit, "glm-hosts"))
+        self.assertEqual(code_now(), before)
+        self.assertNotEqual(code_now("glm-hosts"), glm)
         self.write("src/meson.build", "files(\n  'code.c',\n)\nflags = '-O1'\n")
-        self.assertFalse(bench_report.is_this_code(commit, "deploy"))
+        self.assertNotEqual(code_now(), before)
 
-    def test_commits_that_git_does_not_have_are_old(self):
-        self.assertFalse(bench_report.is_this_code("0123456", "planes"))
+    def test_the_same_code_in_another_history_is_not_old(self):
+        self.measure()
+        self.write("src/code.c", "/* a comment */ 1\n")
+        self.git("checkout", "-q", "--orphan", "other")
+        self.commit()
+        bench_report.write_pages({}, {})
+        self.assertNotIn(bench_report.STALE, self.page())
+
+    def test_figures_without_a_digest_are_old(self):
+        self.measure()
+        self.write("docs/benchmarks/failover.md", self.page().replace(f", code `{code_now()}`,", ""))
+        bench_report.write_pages({}, {})
+        self.assertIn(bench_report.STALE, self.page())
 
     def test_changes_that_git_does_not_have_are_told(self):
         self.write("src/code.c", "2\n")
