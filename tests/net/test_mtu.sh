@@ -74,6 +74,7 @@ net p2 mtu 1400
 go_right "large packets vanish between h2 and the bridge" 4 --only allreduce --rounds 20 --max 100000
 check "... fragments of $(payload) bytes pass" lower
 check "... and it is said which do not" grep -q "do not reach" "$out"
+run_options=--ring go_right "... without an aggregator" 4 --rounds 20 --max 100000
 net p2 mtu 1500
 net ps1 mtu 1400
 go_right "large packets vanish at the aggregator's link" 4 --rounds 20 --max 100000
@@ -87,6 +88,7 @@ for port in p1 p2 p3 p4 ps1; do
 done
 go_right "hosts at 9000, the bridge at 1500" 4 --only allreduce --rounds 20 --max 100000
 check "... fragments of $(payload) bytes pass" test "$(payload)" -le "$(full 1500)" -a "$(payload)" -ge 1024
+run_options=--ring go_right "... without an aggregator" 4 --rounds 20 --max 100000
 down
 
 # --- hosts and their links differ in the other direction, too: what h3 sends is small

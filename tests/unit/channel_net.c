@@ -146,7 +146,7 @@ static void transmit(struct net *net, unsigned from, unsigned path, const uint8_
 		return;
 	*busy += (uint64_t)((bytes + 66) * 8e9 / (p->bps * (1 - p->load)));
 	p->carried[from] += bytes;
-	if (p->cut || net_random(net) < p->loss)
+	if (p->cut || (p->most && bytes > p->most) || net_random(net) < p->loss)
 		return;
 	travel(net, from, path, packet, bytes, *busy + p->delay);
 	if (net_random(net) < p->duplicate)

@@ -20,6 +20,7 @@ struct net_path {
 	double loss, duplicate, corrupt;
 	double late; /* share of packets that are up to 2 ms late */
 	bool cut;
+	uint32_t most;       /* bytes of the longest packet that passes; 0: any */
 	unsigned link;       /* the path whose link this one shares; by default its own */
 	uint64_t busy[2];    /* until when the link of each direction is busy */
 	uint64_t carried[2]; /* bytes of packets in each direction */

@@ -211,6 +211,31 @@ static void test_sizes(void **state)
 	}
 }
 
+/* A link on the way takes no full packets, and nobody says so. */
+static void test_short_link(void **state)
+{
+	static const struct {
+		uint32_t most, unit;
+	} links[] = { { 1472, 1448 }, { 1471, 1416 }, { 1300, 1248 }, { 600, 528 } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		struct talk talk;
+
+		talk_start(&talk, 1, 17 + i);
+		talk.net.paths[0].most = links[i].most;
+		for (unsigned k = 0; k < 2; k++) {
+			talk.ways[k].messages = 5;
+			talk.ways[k].least = talk.ways[k].most = 50000;
+		}
+		talk_open(&talk);
+		talk_finish(&talk, 2 * NET_S);
+		assert_int_equal(channel_unit(talk.net.ends[0]), links[i].unit);
+		assert_int_equal(channel_unit(talk.net.ends[1]), links[i].unit);
+		talk_end(&talk);
+	}
+}
+
 static void spoil(struct talk *talk)
 {
 	struct net *net = &talk->net;
@@ -649,7 +674,7 @@ int main(void)
 		cmocka_unit_test(test_credit),        cmocka_unit_test(test_death),
 		cmocka_unit_test(test_idle),          cmocka_unit_test(test_wrong_key),
 		cmocka_unit_test(test_version),       cmocka_unit_test(test_bye),
-		cmocka_unit_test(test_bye_too_early),
+		cmocka_unit_test(test_bye_too_early), cmocka_unit_test(test_short_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

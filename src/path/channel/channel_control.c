@@ -6,10 +6,21 @@
 
 #include <string.h>
 
-/* HELLO and WELCOME are as long as the longest DATA: a path that opens carries full packets. */
-static uint32_t hello_bytes(const struct channel *channel)
+/*
+ * The unit of the next HELLO or WELCOME. A path may carry less than its first link. So if nobody
+ * answers HELLOs of full length, some are shorter, and the answer to one of them settles the unit.
+ */
+static uint32_t hello_unit(const struct channel *channel, struct channel_path *p)
 {
-	uint32_t unit = unit_of(channel);
+	if (channel->unit || channel->config.carried)
+		return unit_of(channel);
+	p->lengths.full = channel->config.unit;
+	return length_probe_next(&p->lengths);
+}
+
+/* HELLO and WELCOME are as long as the longest DATA: a path that opens carries full packets. */
+static uint32_t hello_bytes(uint32_t unit)
+{
 	uint32_t least = sizeof(struct path_control) + sizeof(struct path_hello);
 
 	return CHANNEL_HEADER + unit > least ? CHANNEL_HEADER + unit : least;
@@ -34,13 +45,13 @@ static void *put_head(const struct channel *channel, unsigned path, enum path_ki
 
 static uint32_t put_hello(struct channel *channel, unsigned path, enum path_kind kind, void *buffer)
 {
-	uint32_t bytes = hello_bytes(channel);
+	uint32_t unit = hello_unit(channel, &channel->paths[path]), bytes = hello_bytes(unit);
 	struct path_hello *hello = put_head(channel, path, kind, buffer, bytes);
 
 	hello->key = channel->config.key;
 	hello->from = channel->config.self;
 	hello->to = channel->config.peer;
-	hello->unit = unit_of(channel);
+	hello->unit = unit;
 	hello->longest = channel->config.longest;
 	if (kind == PATH_HELLO) {
 		hello->at = channel->paths[path].at;

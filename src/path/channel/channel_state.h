@@ -6,12 +6,13 @@
 #include "path/channel/arrivals.h"
 #include "path/channel/channel.h"
 #include "path/channel/messages.h"
+#include "path/length_probe.h"
 #include "path/path_window.h"
 #include "path/channel/sent_packets.h"
 
 #define CHANNEL_BURST 64u                  /* packets of one output at most */
 #define CHANNEL_HELLO_NS 50000000ull       /* 50 ms between HELLOs of a path */
-#define CHANNEL_HELLOS 20u                 /* HELLOs after which they are ten times as rare */
+#define CHANNEL_HELLOS 28u                 /* HELLOs after which they are ten times as rare */
 #define CHANNEL_BYE_NS 20000000ull         /* 20 ms between BYEs */
 #define CHANNEL_SILENCE_NS 40000000ull     /* 40 ms, the least silence that the monitor is told */
 #define CHANNEL_PAUSE_NS 20000000ull       /* 20 ms without a packet on any path: the peer pauses */
@@ -27,9 +28,10 @@ struct channel_path {
 	bool carries; /* its carrier takes messages (carried.h) */
 	bool owes_carrier;
 	struct path_address at;
-	uint64_t called_at; /* time of the last HELLO; 0: none */
-	unsigned calls;     /* HELLOs so far */
-	uint64_t bye_at;    /* time of the last BYE; 0: none */
+	uint64_t called_at;          /* time of the last HELLO; 0: none */
+	unsigned calls;              /* HELLOs so far */
+	struct length_probe lengths; /* of HELLOs, while no unit is agreed */
+	uint64_t bye_at;             /* time of the last BYE; 0: none */
 	bool owes_welcome, owes_probe, owes_bye;
 	struct sent_packets *sent;
 	struct path_window window;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
+#include "path/length_probe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,10 +50,12 @@ void path_socket_close(struct path_socket *socket)
 
 uint32_t path_socket_unit(const struct path_socket *socket, const struct udp_address *to)
 {
-	unsigned mtu = udp_mtu(socket->fd), overhead = udp_overhead(to) + CHANNEL_HEADER;
-	uint32_t unit = mtu > overhead ? (mtu - overhead) & ~7u : 0;
+	unsigned mtu = udp_mtu(socket->fd);
+	uint64_t most;
 
-	return unit < CHANNEL_UNIT_MAX ? unit : CHANNEL_UNIT_MAX;
+	if (setting_count(SETTING_MTU, &most) == TRIB_OK && most && most < mtu)
+		mtu = (unsigned)most;
+	return length_probe_full(mtu, udp_overhead(to) + CHANNEL_HEADER, CHANNEL_UNIT_MAX);
 }
 
 /*
