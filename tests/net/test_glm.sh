@@ -109,6 +109,9 @@ check "three epochs and a checkpoint" train half sparse.svm --epochs 3 --batch 3
 same "three more after a resume, with other workers" "${data[@]}" --checkpoint ckp --resume -n 3
 ends_badly "a checkpoint of other options" 'ckp is the checkpoint of other data or other options' \
 	sparse.svm --epochs 6 --batch 16 --checkpoint ckp --resume
+tac sparse.svm >turned.svm
+ends_badly "a checkpoint of the same rows in another order" 'ckp is the checkpoint of other data or other options' \
+	turned.svm --epochs 6 --batch 32 --seed 5 --checkpoint ckp --resume
 head -c 300 ckp >"cut"
 ends_badly "a checkpoint that was cut" 'cut: .*damaged or cut' "${data[@]}" --checkpoint cut --resume
 check "a resume without a checkpoint starts anew" train other "${data[@]}" --checkpoint fresh --resume

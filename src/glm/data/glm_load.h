@@ -35,6 +35,7 @@ struct glm_stats {
 	struct glm_spread *spread; /* only if the rules say `quantized` */
 	char **names;              /* of the columns, from the header of a CSV file; NULL: none */
 	double label_min, label_max;
+	uint64_t digest; /* of all labels, indices and values, in the order of the file */
 	struct glm_labels labels;
 	enum glm_format format;
 	enum glm_base base; /* one or zero: found, or as the source says */

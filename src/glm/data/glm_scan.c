@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define COLUMNS_LEAST 1024u
+#define DIGEST_FACTOR 0x9fb21c651e98df25ull /* as of model_bytes */
 
 static bool array_grow(void *array, uint32_t from, uint32_t to, size_t each)
 {
@@ -38,10 +39,32 @@ static bool columns_grow(struct glm_stats *stats, uint32_t *room, uint32_t colum
 	return true;
 }
 
+/* Every step is a bijection of the digest. */
+static uint64_t digest_add(uint64_t digest, uint32_t index, float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	digest = (digest ^ ((uint64_t)index << 32 | bits)) * DIGEST_FACTOR;
+	return digest << 29 | digest >> 35;
+}
+
+/* Indices are those of the file: a base that was found gives the digest of one that was given. */
+static void row_digest(struct glm_stats *stats, const struct glm_row *row)
+{
+	uint32_t first = stats->format == GLM_LIBSVM && stats->base == GLM_BASE_ONE;
+	uint64_t digest = digest_add(stats->digest, row->n, row->label + 0.0f);
+
+	for (uint32_t i = 0; i < row->n; i++)
+		digest = digest_add(digest, row->column[i] + first, row->value[i]);
+	stats->digest = digest;
+}
+
 static void row_count(struct glm_stats *stats, const struct glm_row *row)
 {
 	uint32_t i;
 
+	row_digest(stats, row);
 	for (i = 0; i < row->n; i++) {
 		uint32_t column = row->column[i];
 		float value = row->value[i];

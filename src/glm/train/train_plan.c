@@ -281,6 +281,7 @@ uint64_t rule_fingerprint(const struct train_rule *rule, const struct glm_stats 
 	sum = mix(sum, rule->seed);
 	sum = mix(sum, rule->rows);
 	sum = mix(sum, stats->nonzeros);
+	sum = mix(sum, stats->digest);
 	sum = mix_double(sum, rule->rate);
 	sum = mix_double(sum, rule->decay);
 	sum = mix_double(sum, rule->l1);
