@@ -77,7 +77,11 @@ typedef struct {
 /* Opens the table at the servers, or makes it there. All workers call it. */
 trib_status trib_sparse_open(trib_sparse **table, const trib_sparse_options *options);
 
-/* Waits for all pushes to end, and closes. Frees the table even if it fails. */
+/*
+ * Waits for all pushes to end, and closes. Frees the table even if it fails. With is_bounded it
+ * also waits for servers that are away, so that all of them hear that no one has to wait for this
+ * worker.
+ */
 trib_status trib_sparse_close(trib_sparse *table);
 
 /*

@@ -130,6 +130,18 @@ unserve KILL 1
 serve 0 2
 serve 1 2
 check "... nor for the second one" wait "$long"
+args=(--table away --keys 200 --bounded 5)
+worker 1 2 "${args[@]}" --pushes 40 --pause 100000
+long=$!
+worker 0 2 "${args[@]}" --pushes 1 --pause 1500000 --mark "$work/away"
+other=$!
+check "a worker has pushed, and will close the table" wait_for 20 test -e "$work/away.0"
+sleep 0.5
+unserve KILL 0
+sleep 2
+serve 0 2
+check "... a server was away meanwhile, and hears it" wait "$other"
+check "... nobody waits for that worker" wait "$long"
 for way in free bounded; do
 	args=(--table "again$way" --keys 200 --pushes 150)
 	[ "$way" = free ] || args+=(--bounded 1)

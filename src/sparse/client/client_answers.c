@@ -3,6 +3,7 @@
 
 #include "sparse/client/client_hot.h"
 #include "sparse/client/client_queue.h"
+#include "sparse/client/client_shard.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ static trib_status welcome_take(struct shard *shard, const struct message *messa
 	shard->was_refused = false;
 	queue_rewind(shard, message->number);
 	client_hot_connected(shard);
+	if (shard->table->is_leaving)
+		shard_leave(shard);
 	pthread_cond_broadcast(&shard->table->changed);
 	return TRIB_OK;
 }

@@ -93,24 +93,32 @@ trib_status trib_sparse_open(trib_sparse **out, const trib_sparse_options *optio
 static bool all_left(const trib_sparse *table, const void *context)
 {
 	(void)context;
-	for (uint32_t s = 0; s < table->n_shards; s++)
-		if (table->shards[s].state == SHARD_OPEN)
+	for (uint32_t s = 0; s < table->n_shards; s++) {
+		enum shard_state state = table->shards[s].state;
+
+		if (state == SHARD_OPEN || (state != SHARD_LEFT && client_is_awaited(table)))
 			return false;
+	}
 	return true;
 }
 
-/* Servers that cannot be reached forget this worker by themselves. */
+/*
+ * Servers that cannot be reached forget this worker by themselves. But with a bound they would make
+ * the other workers wait for it after a restart, so it waits for such servers.
+ */
 static void say_bye(trib_sparse *table)
 {
-	for (uint32_t s = 0; s < table->n_shards; s++) {
-		struct shard *shard = &table->shards[s];
+	uint64_t patience = table->timeout_ns;
 
-		if (shard->state == SHARD_OPEN)
-			shard->says_bye = message_add_short(&shard->control, MESSAGE_BYE, 0, 0);
+	if (patience > BYE_NS && !client_is_awaited(table))
+		patience = BYE_NS;
+	table->is_leaving = true;
+	for (uint32_t s = 0; s < table->n_shards; s++) {
+		if (table->shards[s].state == SHARD_OPEN)
+			shard_leave(&table->shards[s]);
 	}
 	client_wake(table);
-	client_wait(table, all_left, NULL, table->timeout_ns < BYE_NS ? table->timeout_ns : BYE_NS,
-	            "to leave");
+	client_wait(table, all_left, NULL, patience, "to leave");
 }
 
 trib_status trib_sparse_close(trib_sparse *table)

@@ -26,8 +26,11 @@ void shard_lose(struct shard *shard, uint64_t now, const char *why)
 	if (shard->fd >= 0)
 		close(shard->fd);
 	shard->fd = -1;
-	/* The server may have closed before its BYE was read. */
-	if (shard->says_bye) {
+	/*
+	 * The server may have closed before its BYE was read. Or it died before BYE was in its log:
+	 * then workers with a bound would wait for this one, so it says BYE again.
+	 */
+	if (shard->state == SHARD_LEFT || (shard->says_bye && !client_is_awaited(shard->table))) {
 		shard->state = SHARD_LEFT;
 		pthread_cond_broadcast(&shard->table->changed);
 		return;
@@ -47,6 +50,12 @@ void shard_lose(struct shard *shard, uint64_t now, const char *why)
 	buffer_free(&shard->in);
 	buffer_free(&shard->control);
 	shard->unsent = NULL;
+	shard->says_bye = false;
+}
+
+void shard_leave(struct shard *shard)
+{
+	shard->says_bye = message_add_short(&shard->control, MESSAGE_BYE, 0, 0);
 }
 
 static void shard_connect(struct shard *shard, uint64_t now)

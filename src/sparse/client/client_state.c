@@ -19,6 +19,11 @@ void client_fail(trib_sparse *table, trib_status status, const char *format, ...
 	pthread_cond_broadcast(&table->changed);
 }
 
+bool client_is_awaited(const trib_sparse *table)
+{
+	return table->is_bounded && table->hello.workers > 1;
+}
+
 void client_wake(trib_sparse *table)
 {
 	uint64_t one = 1;

@@ -100,6 +100,7 @@ struct trib_sparse {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	int wake_fd;
+	bool is_leaving; /* it says BYE to each shard, also to those that come back meanwhile */
 	bool is_closing;
 	bool has_thread;
 
@@ -130,6 +131,8 @@ struct trib_sparse {
 /* The table fails for good, unless it has failed before: all calls return this. */
 void client_fail(trib_sparse *table, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Others wait for this worker's steps until it has said BYE. */
+bool client_is_awaited(const trib_sparse *table);
 /* Wakes the table's thread. */
 void client_wake(trib_sparse *table);
 /* The user waits for pushes: the same, and hot rows hurry. */
