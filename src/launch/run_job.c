@@ -56,6 +56,7 @@ struct run {
 	unsigned n, nccl_port;  /* 0: not chosen yet */
 	uint64_t cookie, job;
 	bool is_placed; /* `where` is the user's: no aggregator is started */
+	bool is_served; /* aggregators of the user are there, perhaps for other jobs, too */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -98,7 +99,10 @@ static void env_add_common(struct run *run, struct run_slot *slot)
 		slot->env[slot->n_env + 1] = run->servers.where;
 }
 
-/* Chooses a random cookie and job, unless the user has given them. */
+/*
+ * Chooses a random cookie and job, unless the user has given them. Aggregators that are there
+ * already could not know a random cookie: if the user has given none, they have none either.
+ */
 static trib_status identity_choose(struct run *run)
 {
 	uint16_t random_job;
@@ -112,11 +116,10 @@ static trib_status identity_choose(struct run *run)
 	if (setting_count(SETTING_COOKIE, &run->cookie) != TRIB_OK ||
 	    setting_count(SETTING_JOB, &run->job) != TRIB_OK)
 		return TRIB_ERR_CONFIG;
-	if (!run->cookie && getrandom(&run->cookie, sizeof(run->cookie), 0) < 0)
+	if (!run->cookie && !run->is_served && getrandom(&run->cookie, sizeof(run->cookie), 0) < 0)
 		return status_fail_errno("cannot draw a random cookie");
 	setting_text(SETTING_JOB, &origin);
-	/* At an aggregator that we do not start, other jobs may run. */
-	if (run->options.aggregator && strcmp(origin, "default") == 0 &&
+	if (run->is_served && strcmp(origin, "default") == 0 &&
 	    getrandom(&random_job, sizeof(random_job), 0) > 0)
 		run->job = random_job;
 	return TRIB_OK;
@@ -443,6 +446,7 @@ static void place_read(struct run *run)
 	run->is_placed = text != NULL;
 	if (!text)
 		return;
+	run->is_served = id != SETTING_RENDEZVOUS;
 	snprintf(run->where, sizeof(run->where), "%s=%s", settings[id].name, text);
 	if (id == SETTING_AGGREGATOR && !run->lease)
 		o->aggregator = text;

@@ -69,10 +69,18 @@ expect "no colours where there is no terminal" lacks "$out" $'\033'
 go -n 2 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
 cookies=$(sed 's/^\[rank .\] //' "$work/out" | sort -u)
 expect "one cookie and one job for all ranks" test "$(wc -l <<<"$cookies")" -eq 1
-expect "the cookie has 16 hex digits" test -n "$(grep -E '^[0-9a-f]{16} [0-9]+$' <<<"$cookies")"
+expect "an aggregator that is there gets no random cookie, but a random job" \
+	test -n "$(grep -E '^0{16} [0-9]+$' <<<"$cookies")"
 go -n 2 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
-expect "another run has another cookie" \
+expect "another run has another job" \
 	test "$cookies" != "$(sed 's/^\[rank .\] //' "$work/out" | sort -u)"
+run=("$trib" run --ring)
+go -n 1 -- sh -c 'echo "$TRIB_COOKIE"'
+first=$out
+go -n 1 -- sh -c 'echo "$TRIB_COOKIE"'
+expect "a cookie has 16 hex digits" test -n "$(grep -E '[0-9a-f]{16}$' <<<"$out")"
+expect "another run has another cookie" test "$first" != "$out"
+run=("$trib" run --aggregator 127.0.0.1:9)
 TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
 expect "job and cookie of the user are kept" test "$out" = '[rank 0] 00000000000000ab 77'
 
