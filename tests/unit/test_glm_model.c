@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/trib_glm_XXXXXX", path[64];
@@ -198,12 +199,33 @@ static void test_no_room(void **state)
 	trib_glm_model_free(model);
 }
 
+/* A device or a pipe is not replaced by a file; a link to one stays, too. */
+static void test_no_file(void **state)
+{
+	trib_glm_model *model = model_example(false);
+	char link[sizeof(path) + 8];
+	struct stat about;
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s.link", path);
+	assert_int_equal(symlink("/dev/null", link), 0);
+	assert_int_equal(bytes_try(link), TRIB_OK);
+	assert_int_equal(trib_glm_model_write(model, link), TRIB_OK);
+	assert_int_equal(lstat(link, &about), 0);
+	assert_true(S_ISLNK(about.st_mode));
+	unlink(link);
+	assert_int_not_equal(bytes_try("/nonexistent/m.bin"), TRIB_OK);
+	assert_int_not_equal(bytes_try("/tmp"), TRIB_OK);
+	trib_glm_model_free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_missing),    cmocka_unit_test(test_scores),
 		cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_no_file),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

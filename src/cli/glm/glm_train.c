@@ -3,6 +3,7 @@
 #include "base/settings.h"
 #include "bench/report/json_writer.h"
 #include "cli/glm/glm_command.h"
+#include "glm/model/model_bytes.h"
 #include "launch/run_job.h"
 
 #include <stdlib.h>
@@ -296,6 +297,13 @@ int glm_train_command(int argc, char **argv)
 		wrong = numbers_take();
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
+	/* Now, and not after hours. Workers may be on machines without that folder. */
+	if (!is_worker() &&
+	    ((given.model && bytes_try(given.model) != TRIB_OK) ||
+	     (given.train.checkpoint && bytes_try(given.train.checkpoint) != TRIB_OK))) {
+		fprintf(stderr, "trib glm train: %s\n", trib_last_error());
+		return 1;
+	}
 	/* With a rank, a launcher has started this process already. */
 	if (given.run.workers > 1 && !setting_text(SETTING_RANK, NULL))
 		return start_run(argc, argv);

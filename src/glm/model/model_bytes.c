@@ -41,16 +41,46 @@ uint64_t bytes_sum(uint64_t sum, const uint8_t *bytes, size_t n)
 
 /* ---- writing ---- */
 
+static bool is_no_file(const char *path)
+{
+	struct stat about;
+
+	return !stat(path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
 trib_status bytes_create(struct bytes_writer *out, const char *path)
 {
 	*out = (struct bytes_writer){ .sum = BYTES_SUM_START };
 	if (strlen(path) >= sizeof(out->path))
 		return status_fail(TRIB_ERR_ARGUMENT, "the name of a file is too long");
 	snprintf(out->path, sizeof(out->path), "%s", path);
-	snprintf(out->beside, sizeof(out->beside), "%s.new.%d", path, (int)getpid());
+	out->is_straight = is_no_file(path);
+	if (out->is_straight)
+		snprintf(out->beside, sizeof(out->beside), "%s", path);
+	else
+		snprintf(out->beside, sizeof(out->beside), "%s.new.%d", path, (int)getpid());
 	out->file = fopen(out->beside, "wb");
 	if (!out->file)
 		return status_fail_errno("cannot write %s", out->beside);
+	return TRIB_OK;
+}
+
+trib_status bytes_try(const char *path)
+{
+	struct bytes_writer out;
+	struct stat about;
+	trib_status status;
+
+	if (!stat(path, &about) && S_ISDIR(about.st_mode))
+		return status_fail(TRIB_ERR_ARGUMENT, "cannot write %s: it is a folder", path);
+	/* Opening a pipe waits for its reader. */
+	if (is_no_file(path))
+		return TRIB_OK;
+	status = bytes_create(&out, path);
+	if (status != TRIB_OK)
+		return status;
+	fclose(out.file);
+	unlink(out.beside);
 	return TRIB_OK;
 }
 
@@ -125,11 +155,13 @@ trib_status bytes_commit(struct bytes_writer *out)
 
 	word_store(bytes, sum, 8);
 	out->failed |= fwrite(bytes, 1, 8, out->file) != 8 || fflush(out->file) ||
-	               fsync(fileno(out->file));
+	               (!out->is_straight && fsync(fileno(out->file)));
 	if (out->failed)
 		status = status_fail_errno("cannot write %s", out->beside);
 	if (fclose(out->file) && status == TRIB_OK)
 		status = status_fail_errno("cannot write %s", out->beside);
+	if (out->is_straight)
+		return status;
 	if (status == TRIB_OK && rename(out->beside, out->path))
 		status = status_fail_errno("cannot rename %s to %s", out->beside, out->path);
 	if (status != TRIB_OK)

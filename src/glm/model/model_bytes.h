@@ -2,7 +2,8 @@
 /*
  * model_bytes: the bytes of files of models and checkpoints. Little-endian, with a checksum at the
  * end. A writer goes to a file beside the wanted one, which is renamed when all is on disk. A
- * reader looks at memory, and never beyond it.
+ * reader looks at memory, and never beyond it. What is no file, such as a device or a pipe, is
+ * written to as it is: a rename would replace it.
  */
 #ifndef TRIB_GLM_MODEL_BYTES_H
 #define TRIB_GLM_MODEL_BYTES_H
@@ -21,9 +22,12 @@ struct bytes_writer {
 	uint8_t pending[8]; /* bytes that are not in the sum yet */
 	size_t n_pending;
 	bool failed;
+	bool is_straight; /* to `path` itself */
 };
 
 trib_status bytes_create(struct bytes_writer *out, const char *path);
+/* Can this file be written? Leaves it as it is. */
+trib_status bytes_try(const char *path);
 void bytes_put(struct bytes_writer *out, const void *bytes, size_t n);
 void bytes_put_u32(struct bytes_writer *out, uint32_t value);
 void bytes_put_u64(struct bytes_writer *out, uint64_t value);
