@@ -463,6 +463,20 @@ void direct_free(struct direct_io *io)
 	free(io);
 }
 
+bool direct_seat_name(const struct ring_seat *seat, unsigned rank, struct udp_address *address,
+                      char name[CHANNEL_NAME])
+{
+	char text[64];
+
+	if (seat->family != 4 && seat->family != 6) {
+		status_fail(TRIB_ERR_PEER, "rank %u cannot listen for other ranks", rank);
+		return false;
+	}
+	udp_from_raw(seat->address, seat->family == 4 ? 4 : 16, seat->port, address);
+	snprintf(name, CHANNEL_NAME, "rank %u (%s)", rank, udp_text(address, text, sizeof(text)));
+	return true;
+}
+
 /* The lower rank calls the higher one. */
 static trib_status connect_rank(struct direct_io *io, struct channel_listener *listener,
                                 struct channel_io_config config, unsigned rank)
@@ -470,12 +484,10 @@ static trib_status connect_rank(struct direct_io *io, struct channel_listener *l
 	const struct ring_seat *seat = &io->comm->ring_mail->seats[rank];
 	struct direct_peer *peer = &io->peers[rank];
 	struct udp_address address;
-	char name[32];
+	char name[CHANNEL_NAME];
 
-	if (seat->family != 4 && seat->family != 6)
-		return status_fail(TRIB_ERR_PEER, "rank %u cannot listen for other ranks", rank);
-	udp_from_raw(seat->address, seat->family == 4 ? 4 : 16, seat->port, &address);
-	snprintf(name, sizeof(name), "rank %u", rank);
+	if (!direct_seat_name(seat, rank, &address, name))
+		return TRIB_ERR_PEER;
 	config.peer = rank;
 	config.name = name;
 	config.credit = peer->granted = CREDIT;

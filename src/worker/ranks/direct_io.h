@@ -50,4 +50,9 @@ void direct_go_quiet(struct direct_io *io);
  * closed. */
 bool direct_leave(struct direct_io *io, uint64_t now);
 
+/* A rank's address, and its name for errors: "rank 3 (10.0.0.3:4711)". False: it listens nowhere.
+ */
+bool direct_seat_name(const struct ring_seat *seat, unsigned rank, struct udp_address *address,
+                      char name[CHANNEL_NAME]);
+
 #endif

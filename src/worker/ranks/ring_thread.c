@@ -229,8 +229,7 @@ static trib_status connect_ranks(struct ring_thread *thread)
 {
 	const struct comm_config *config = &thread->comm->config;
 	unsigned next = neighbour(thread->comm, 1), last = neighbour(thread->comm, -1);
-	char names[2][32];
-	const struct ring_seat *seat = &thread->mail->seats[next];
+	char names[2][CHANNEL_NAME];
 	struct udp_address address;
 	trib_status status;
 	struct channel_io_config io = {
@@ -245,11 +244,9 @@ static trib_status connect_ranks(struct ring_thread *thread)
 		            .unplace = ring_unplace },
 	};
 
-	if (seat->family != 4 && seat->family != 6)
-		return status_fail(TRIB_ERR_PEER, "rank %u cannot listen for the ring", next);
-	udp_from_raw(seat->address, seat->family == 4 ? 4 : 16, seat->port, &address);
-	snprintf(names[0], sizeof(names[0]), "rank %u", last);
-	snprintf(names[1], sizeof(names[1]), "rank %u", next);
+	if (!direct_seat_name(&thread->mail->seats[last], last, &address, names[0]) ||
+	    !direct_seat_name(&thread->mail->seats[next], next, &address, names[1]))
+		return TRIB_ERR_PEER;
 	io.peer = last;
 	io.name = names[0];
 	io.credit = thread->granted = RING_CREDIT;

@@ -56,8 +56,10 @@ void lane_note_error(struct lane *lane, int error)
 		          "the aggregator at %s has ended: its connection is closed", address);
 	else if (error == -EMSGSIZE)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
-		          "the path's MTU has shrunk below %u bytes since the job began",
-		          lane->comm->payload + WIRE_HEADER);
+		          "a link on the way to the aggregator at %s takes no packets of %u bytes: "
+		          "its MTU has become smaller since the job began, or it is another path's "
+		          "(TRIB_MTU makes packets shorter)",
+		          address, lane->comm->payload + WIRE_HEADER);
 	else if (error == -ECONNREFUSED)
 		closed_port_hint(&lane->closed, clock_now());
 }
