@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct server_table *table_live(const struct sparse_server *server, uint32_t number)
@@ -178,16 +179,19 @@ void server_status_write(const struct sparse_server *server, uint64_t now)
 {
 	const char *path = server->options.status_file;
 	char *text = server_status_text(server, false, now), beside[4096];
-	bool good = text != NULL;
+	bool good = text != NULL, straight;
+	struct stat about;
 	FILE *file;
 
-	snprintf(beside, sizeof(beside), "%s.new", path);
+	/* A device or a pipe is written to as it is: a rename would replace it. */
+	straight = !stat(path, &about) && !S_ISREG(about.st_mode);
+	snprintf(beside, sizeof(beside), straight ? "%s" : "%s.new", path);
 	file = good ? fopen(beside, "we") : NULL;
 	good = file && fprintf(file, "%s\n", text) > 0;
 	if (file)
 		good = fclose(file) == 0 && good;
 	/* Readers see the old file or the new one, never a part. */
-	if (!good || rename(beside, path))
+	if (!good || (!straight && rename(beside, path)))
 		log_warn("cannot write %s: %s", path, strerror(errno));
 	free(text);
 }
