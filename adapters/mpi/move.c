@@ -8,14 +8,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Packing counts bytes in an int. Others may have to pack, if this rank does not. */
+static bool can_pack(size_t bytes)
+{
+	return bytes <= INT_MAX;
+}
+
+/* A type of `count` items at absolute addresses, as seen from `here`. */
+static MPI_Datatype type_from_here(const char *here, int count, MPI_Datatype type)
+{
+	MPI_Aint back = -(MPI_Aint)here;
+	MPI_Datatype moved;
+
+	PMPI_Type_create_hindexed(1, &count, &back, type, &moved);
+	PMPI_Type_commit(&moved);
+	return moved;
+}
+
 /* All bytes of `count` items, one after the other; from memory to `packed`, or back. */
 static bool pack(void *memory, int count, MPI_Datatype type, void *packed, size_t bytes,
                  MPI_Comm comm, bool back)
 {
 	int position = 0;
 
-	if (bytes > INT_MAX)
-		return false;
+	if (!memory) { /* MPI_BOTTOM: MPICH's MPI_Pack refuses it */
+		char here;
+		MPI_Datatype moved = type_from_here(&here, count, type);
+		bool good = pack(&here, 1, moved, packed, bytes, comm, back);
+
+		PMPI_Type_free(&moved);
+		return good;
+	}
 	if (back)
 		PMPI_Unpack(packed, (int)bytes, &position, memory, count, type, comm);
 	else
@@ -53,7 +76,10 @@ static trib_status broadcast(struct link *link, void *buffer, int count, MPI_Dat
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
 	size_t bytes = adapter.is_active ? type_bytes(type, count) : 0;
-	struct link *link = bytes && bytes >= adapter.least ? link_open(comm) : NULL;
+	struct link *link = NULL;
+
+	if (bytes && bytes >= adapter.least && can_pack(bytes))
+		link = link_open(comm);
 
 	if (!link || root < 0 || root >= link->size) {
 		adapter_pass();
@@ -78,8 +104,10 @@ struct gathering {
 /* This rank's part of the result's memory. */
 static char *own_part(const struct link *link, const struct gathering *g)
 {
-	return (char *)g->recv +
-	       (size_t)link->rank * (size_t)g->recv_count * type_extent(g->recv_type);
+	MPI_Aint low = 0, extent = 0; /* may be negative */
+
+	PMPI_Type_get_extent(g->recv_type, &low, &extent);
+	return (char *)g->recv + link->rank * g->recv_count * extent;
 }
 
 /* Data with holes: packed in `all`, `bytes` of each rank. */
@@ -125,8 +153,7 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
 	size_t size = bytes ? (size_t)link_size(comm) : 0;
 	struct link *link = NULL;
 
-	/* Packing counts bytes in an int. Others may have to pack, if we do not. */
-	if (size && bytes <= INT_MAX / size && bytes * size >= adapter.least)
+	if (size && can_pack(bytes * size) && bytes * size >= adapter.least)
 		link = link_open(comm);
 	if (!link) {
 		adapter_pass();

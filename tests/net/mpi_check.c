@@ -306,6 +306,54 @@ static void odd_calls(MPI_Comm comm)
 		MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
+/* Absolute addresses, and a null request beside calls that run. */
+static void odd_arguments(MPI_Comm comm)
+{
+	int rank, size, values[2], sum = 0, length = 2;
+	MPI_Request requests[4] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
+		                    MPI_REQUEST_NULL };
+	MPI_Datatype absolute;
+	MPI_Aint address;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	values[0] = rank + 5;
+	values[1] = -rank;
+	MPI_Get_address(values, &address);
+	MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &absolute);
+	MPI_Type_commit(&absolute);
+	MPI_Bcast(MPI_BOTTOM, 1, absolute, size - 1, comm);
+	MPI_Type_free(&absolute);
+	report("bcast of absolute addresses", "MPI_INT", 2, size,
+	       values[0] == size + 4 && values[1] == 1 - size);
+	if (rank == 0)
+		usleep(100000); /* the others wait */
+	MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[1]);
+	MPI_Ibarrier(comm, &requests[2]);
+	MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+	report("wait for all, and for null", "MPI_INT", 1, size, sum == size * (size - 1) / 2);
+}
+
+#ifndef OPEN_MPI /* 4.1 fails itself */
+/* The parts of ranks lie in memory from the last one to the first. */
+static void backwards(MPI_Comm comm)
+{
+	int rank, size, all[64] = { 0 }, same = 1;
+	MPI_Datatype back;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	MPI_Type_create_resized(MPI_INT, 0, -(MPI_Aint)sizeof(int), &back);
+	MPI_Type_commit(&back);
+	all[size - 1 - rank] = rank + 1;
+	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all + size - 1, 1, back, comm);
+	MPI_Type_free(&back);
+	for (int r = 0; r < size; r++)
+		same = same && all[size - 1 - r] == r + 1;
+	report("allgather in place, backwards", "MPI_INT", 1, size, same);
+}
+#endif
+
 /* Numbers that have no scale, and sums to which only one rank adds. */
 static void special_doubles(MPI_Comm comm)
 {
@@ -403,6 +451,10 @@ static void check_all(MPI_Comm comm, int nonblocking)
 				scatters(comm, &all[t]);
 		}
 	odd_calls(comm);
+	odd_arguments(comm);
+#ifndef OPEN_MPI
+	backwards(comm);
+#endif
 	special_doubles(comm);
 }
 
