@@ -170,6 +170,18 @@ static void let_mpi_go_on(void *unused)
 		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
 }
 
+/*
+ * The communicator that the aggregator knows by the job's own number. The processes that
+ * MPI_Comm_spawn has started have another MPI_COMM_WORLD, and the same environment.
+ */
+static bool is_job(MPI_Comm comm)
+{
+	MPI_Comm parent = MPI_COMM_NULL;
+
+	PMPI_Comm_get_parent(&parent);
+	return comm == MPI_COMM_WORLD && parent == MPI_COMM_NULL;
+}
+
 /* A key that all ranks share. 0: a rank has no room for another communicator. */
 static uint64_t agree_key(MPI_Comm comm)
 {
@@ -202,7 +214,7 @@ static void open_together(MPI_Comm comm, struct link *link)
 	options.exchange = exchange;
 	options.exchange_context = &comm;
 	options.idle = let_mpi_go_on;
-	if (comm != MPI_COMM_WORLD && !(options.key = agree_key(comm)))
+	if (!is_job(comm) && !(options.key = agree_key(comm)))
 		return;
 	status = trib_init(&link->trib, &options);
 	snprintf(prefix, sizeof(prefix), "tributary: MPI rank %d", adapter.rank);
