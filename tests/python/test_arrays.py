@@ -28,6 +28,8 @@ def collectives():
     rows = tributary.all_gather(numpy.array([[rank, 10 * rank]], dtype="int16"))  # a type that the library does not add
     assert rows.tolist() == [[[r, 10 * r]] for r in range(size)]
     assert tributary.reduce_scatter(numpy.arange(6.0)).tolist() == [6.0 * rank, 6.0 * rank + 3]
+    with pytest.raises(tributary.ArgumentError, match="Python objects"):
+        tributary.broadcast(numpy.array([str(rank), {}], dtype=object))
     flags = numpy.array([rank == 1, True])
     assert tributary.broadcast(flags, root=1).tolist() == [True, True]
     one = tributary.reduce(numpy.array([rank + 1.0]), root=2)

@@ -51,6 +51,9 @@ def tensors():
     assert both.to_dense().tolist() == [[1, 2], [1, 2], [0, 0], [6, 8], [0, 0]]
     empty = tributary.sparse_all_reduce(comm, torch.sparse_coo_tensor(torch.zeros((1, 0)), torch.zeros((0, 2)), (5, 2)))
     assert empty._nnz() == 0
+    noted = torch.tensor([1 + 2j, 3 - 4j]).conj()  # its memory has the numbers before conj()
+    plain = comm.broadcast(noted if rank == 0 else torch.zeros(2, dtype=noted.dtype))
+    assert plain.tolist() == [1 - 2j, 3 + 4j]
 
 
 def train(model, steps=4):

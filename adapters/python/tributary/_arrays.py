@@ -47,7 +47,7 @@ def _view_torch(tensor: Any) -> View:
     tensor = tensor.detach()
     if tensor.layout is not sys.modules["torch"].strided:
         raise _library.ArgumentError("a sparse tensor has no plain memory: use tributary.sparse_all_reduce")
-    dense = tensor.contiguous()
+    dense = tensor.contiguous().resolve_conj().resolve_neg()  # memory that has the values, not a note to negate them
     copied = dense.data_ptr() != tensor.data_ptr()
     return View(dense.data_ptr(), dense.numel(), str(dense.dtype).replace("torch.", ""), dense.element_size(), dense,
                 (lambda: tensor.copy_(dense)) if copied else None)
@@ -57,6 +57,9 @@ def _view_numpy(array: Any, is_written: bool) -> View:
     numpy = sys.modules["numpy"]
     if is_written and not array.flags.writeable:
         raise _library.ArgumentError("the array cannot be written: make a copy of it first")
+    if array.dtype.hasobject:  # pointers
+        raise _library.ArgumentError("the array has Python objects, which other processes cannot read: use torch's "
+                                     "broadcast_object_list, or pickle them into bytes first")
     if not array.dtype.isnative:
         raise _library.ArgumentError("the array has the byte order of another machine: convert it first")
     dense = array if array.flags.c_contiguous and array.flags.aligned else numpy.array(array, order="C")
