@@ -21,13 +21,13 @@ static bool is_answered(struct thread *thread, const struct wire_control *header
 	return true;
 }
 
-/* Has the aggregator something to compare a cookie with? An agent may wait for its secret. */
+/* Does the aggregator know what a cookie has to be? An agent may wait for its secret. */
 static bool judges_cookies(struct aggregator *aggregator)
 {
 	bool judges;
 
 	pthread_mutex_lock(&aggregator->secret_lock);
-	judges = aggregator->has_secret || aggregator->options.cookie;
+	judges = aggregator->has_secret || aggregator->options.cookie || aggregator->options.open;
 	pthread_mutex_unlock(&aggregator->secret_lock);
 	return judges;
 }
