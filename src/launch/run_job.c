@@ -84,6 +84,10 @@ static void env_add_common(struct run *run, struct run_slot *slot)
 	env_add(slot, "TRIB_COOKIE=%016" PRIx64, run->cookie);
 	env_add(slot, "TRIB_PLANE=%s", o->plane->workers);
 	env_add(slot, "TRIB_TREES="); /* would win over `where` */
+	if (o->ring) {
+		env_add(slot, "TRIB_AGGREGATOR=");
+		env_add(slot, "TRIB_CONTROLLER=");
+	}
 	if (o->timeout_s > 0)
 		env_add(slot, "TRIB_TIMEOUT=%.9g", o->timeout_s);
 	if (o->pool_bytes)

@@ -171,6 +171,8 @@ if "$work/bin/trib" --version >"$work/out" 2>&1; then
 	expect "... and its meeting place" test "$out" = '[rank 0] at  trees  ring h:1 job 77 cookie 00000000000000ab'
 	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_TREES='h:1(0-1)' go -n 1 --aggregator 10.0.0.8:7700 -- sh -c "$where"
 	expect "... but options win" has "$out" '[rank 0] at 10.0.0.8:7700 trees  ring '
+	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_CONTROLLER=10.0.0.9:7600 go -n 1 --ring -- sh -c "$where"
+	expect "... and so does --ring" has "$out" '[rank 0] at  trees  ring 127.0.0.1:'
 	daemon 'echo "cannot listen" >&2; exit 4'
 	go -n 2 -- echo started
 	expect "a tribd that does not come up is named" \
