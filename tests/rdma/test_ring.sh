@@ -24,7 +24,7 @@ rank() {
 		nice -n 19 "$worker" "$@" >"$work/$number" 2>&1 &
 	pid=$!
 }
-has_failed() { grep -q 'path [0-9]* to rank . has failed' "$work/0" "$work/1"; }
+has_failed() { grep -q 'path [0-9]* to rank .* has failed' "$work/0" "$work/1"; }
 has_moved() { [ "$(path bytes 2 | cut -d ' ' -f 1)" -gt "$1" ]; }
 # cut_one: when data flows on path 2, until a rank has noticed; then until data flows again.
 cut_one() {

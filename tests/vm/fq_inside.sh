@@ -66,7 +66,7 @@ go_by_fq() {
 	tc -s qdisc show dev near
 	check "... exact on all ranks" right
 	check "... with the same bits" test "$(said 'common [0-9a-f]*')" = "$common"
-	check "... fq held packets until their time" test "$(of_fq throttled)" -gt 100
+	check "... fq held packets until their time" test "$(of_fq throttled)" -gt 10
 }
 
 echo "-- fq"
@@ -86,7 +86,7 @@ before=$(of_fq throttled)
 go auto 7710 0
 check "rates that an aggregator gives and changes: exact on all ranks" right
 check "... given" grep -q 'the queue of near is fq; at first [0-9.]* Mbit' /tmp/out.0
-check "... fq held packets until their time" test "$(of_fq throttled)" -gt "$((before + 100))"
+check "... fq held packets until their time" test "$(of_fq throttled)" -gt "$((before + 10))"
 check "... and dropped hardly any" test "$(of_fq dropped)" -le 30
 
 echo "-- times"
