@@ -163,7 +163,12 @@ for fault in 'ERROR: AddressSanitizer: heap-use-after-free' 'x.c:1: runtime erro
 	'part 1 is wrong from byte 8'; do
 	expect "... but none is excused with: $fault" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL "$fault")"
 done
+expect "... nor with a leak" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL 'ERROR: LeakSanitizer: detected memory leaks')"
 expect "... nor one that crashed" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '' -11)"
+leaky='[  FAILED  ] test\nERROR: LeakSanitizer: detected memory leaks\nSUMMARY: AddressSanitizer: 8 byte(s) leaked in 1 allocation(s).'
+expect "... but one is that was ended by cmocka, and so has lost memory" 0 '^  unit two$' rows "$(row one OK '')" "$(row two FAIL "$leaky")"
+expect "... unless a sanitizer has found more" 1 '^1 passed, 1 failed' rows "$(row one OK '')" \
+	"$(row two FAIL "$leaky\nERROR: AddressSanitizer: heap-use-after-free")"
 later=''
 expect "... and if the second time none ran" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '')"
 later=$(row two OK '')
