@@ -26,7 +26,7 @@ enum setting_type {
 enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP, PLANE_PISA };
 
 /* The values of setting_count for SETTING_TRANSPORT. */
-enum transport { TRANSPORT_SOCKETS, TRANSPORT_VERBS };
+enum transport { TRANSPORT_SOCKETS, TRANSPORT_VERBS, TRANSPORT_UDP };
 
 /* The values of setting_count for SETTING_PACING. */
 enum pacing { PACING_AUTO, PACING_BUCKET };

@@ -120,8 +120,9 @@ const struct setting settings[SETTINGS_N] = {
 	                    "to compare with), or pisa (a model of a switch)",
 	                    NULL },
 	[SETTING_TRANSPORT] = { "TRIB_TRANSPORT", "sockets", SETTING_TEXT,
-	                        "how bytes travel: sockets, or verbs (by RDMA, around a ring and "
-	                        "on the tcp plane, where both ends have a device)",
+	                        "how bytes travel: sockets, udp (the same, without TCP between "
+	                        "ranks), or verbs (by RDMA, around a ring and on the tcp plane, "
+	                        "where both ends have a device)",
 	                        NULL },
 	[SETTING_MULTICAST] = { "TRIB_MULTICAST", "auto", SETTING_TEXT,
 	                        "one send for the results of all workers: auto (if it works) or "
@@ -248,7 +249,7 @@ const struct setting_limits setting_limits[SETTINGS_N] = {
 	[SETTING_WAY] = { WAYS_AUTO, WAYS_RING, "auto aggregator ring" },
 	[SETTING_SLOTS] = { 16, 65536, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
-	[SETTING_TRANSPORT] = { TRANSPORT_SOCKETS, TRANSPORT_VERBS, "sockets verbs" },
+	[SETTING_TRANSPORT] = { TRANSPORT_SOCKETS, TRANSPORT_UDP, "sockets verbs udp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },

@@ -175,7 +175,24 @@ int tcp_wait(int fd, int wait_ms)
 	return error;
 }
 
+/* Any port of this address. */
+static int bind_host(int fd, const struct udp_address *from)
+{
+	struct udp_address own = *from;
+	int one = 1;
+
+	udp_set_port(&own, 0);
+	/* The port may be one that other connections of this host have, to other peers. */
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	return bind(fd, (const void *)&own.storage, own.length);
+}
+
 int tcp_begin(const struct udp_address *peer)
+{
+	return tcp_begin_from(NULL, peer);
+}
+
+int tcp_begin_from(const struct udp_address *from, const struct udp_address *peer)
 {
 	int one = 1, error,
 	    s = socket(peer->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -185,6 +202,11 @@ int tcp_begin(const struct udp_address *peer)
 	set_common(s);
 	/* A tribd on this host may later listen on the port that this connection gets. */
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (from && bind_host(s, from)) {
+		error = errno;
+		close(s);
+		return -error;
+	}
 	if (!connect(s, (const void *)&peer->storage, peer->length) || errno == EINPROGRESS)
 		return s;
 	error = errno;

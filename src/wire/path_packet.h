@@ -23,7 +23,7 @@ enum path_kind {
 	PATH_HELLO,    /* opens a path */
 	PATH_WELCOME,  /* the answer to HELLO */
 	PATH_BYE,      /* the channel is closed; echoed */
-	PATH_CARRIER,  /* the queue pair of a path, if messages travel by RDMA */
+	PATH_CARRIER,  /* the queue pair or the TCP port of a path */
 	PATH_KINDS_END,
 };
 
@@ -62,14 +62,32 @@ struct __attribute__((may_alias)) path_ack {
 	_Alignas(8) uint64_t came[PATH_ACK_BITS / 64];
 };
 
+#define PATH_PHASE_TCP 3u /* in `phase` of CARRIER: `qpn` is a TCP port */
+
 /* The body of CARRIER: the sender's full state of this path. */
 struct __attribute__((may_alias)) path_carrier {
 	_Alignas(8) uint32_t serial; /* grows with each change */
 	uint32_t heard;              /* the newest serial of the receiver; 0: none */
 	uint32_t qpn, psn;           /* number of the queue pair, and of its first packet */
 	uint32_t epoch;              /* grows each time that the path is opened again */
-	uint16_t phase;              /* enum pact_phase */
+	uint16_t phase;              /* enum pact_phase, or PATH_PHASE_TCP */
 	uint16_t asks;               /* 1: the sender does not know that it was heard */
+};
+
+#define PATH_GREETING 0x31435450u
+
+/* The first bytes of a TCP connection that carries messages, from the side that connects. */
+struct __attribute__((may_alias)) path_greeting {
+	_Alignas(8) uint32_t magic; /* PATH_GREETING */
+	uint32_t epoch;             /* of the port, as CARRIER has it */
+	uint64_t id;                /* the channel's */
+};
+
+/* The head of a message on such a connection. The message follows, without padding. */
+struct __attribute__((may_alias)) path_frame {
+	_Alignas(8) uint32_t message; /* its number */
+	uint32_t bytes;               /* its length, at least 1 */
+	uint32_t delivered, credit;   /* as in struct path_control */
 };
 
 struct __attribute__((may_alias)) path_address {

@@ -64,10 +64,12 @@ down
 # --- links with faults
 if has_bpf; then
 	up $name --hosts 4 --servers 1 --switch --link 500mbit --loss 0.02 --dup 0.02 --reorder 0.02 --corrupt 0.005 --seed 3
-	run_options=--ring go_right "all faults" 4 "${job[@]}"
+	TRIB_TRANSPORT=udp run_options=--ring go_right "all faults" 4 "${job[@]}"
 	check "... bitwise the same" same_digests "$work/expected"
 	check "... the ranks sent $(worker_sum resent) packets again" test "$(worker_sum resent)" -gt 20
 	check "... and got $(worker_sum duplicates) packets twice" test "$(worker_sum duplicates)" -gt 20
+	run_options=--ring go_right "all faults, long messages by TCP" 4 "${job[@]}"
+	check "... bitwise the same" same_digests "$work/expected"
 	go_right "all faults, the faster of both ways" 4 "${job[@]}"
 	check "... bitwise the same" same_digests "$work/expected"
 	down

@@ -2,7 +2,8 @@
 /*
  * The messages of a channel by a carrier, simulated: queue pairs on each path, which take messages
  * in order, fail at random times, and open again as both sides agree (pact.h). Every message
- * arrives once, whole and in order. Errors name the peer.
+ * arrives once, whole and in order. Errors name the peer. A carrier may also take messages beside
+ * packets, on the only path.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,6 +48,7 @@ struct end {
 struct talk {
 	struct net net;
 	struct end ends[2];
+	unsigned paths;
 	uint32_t messages;
 	double fails; /* probability in each step, of each pair */
 	unsigned failures;
@@ -62,6 +64,13 @@ static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
 	assert_int_equal(*(uint32_t *)memory, number);
 	end->came++;
 	free(memory);
+}
+
+static void *place(void *user, uint32_t number, uint32_t bytes)
+{
+	(void)user;
+	(void)number;
+	return malloc(bytes);
 }
 
 static void unplace(void *user, void *memory)
@@ -137,7 +146,7 @@ static void fly(struct talk *talk, unsigned e, unsigned path)
 		flight->came = NULL;
 	}
 	while (pair->n && now >= pair->flights[pair->first].sent_at + FLIGHT_NS) {
-		carried_arrived(talk->net.ends[e], path, pair->flights[pair->first].number,
+		carried_arrived(talk->net.ends[e], path, pair->flights[pair->first].number, BYTES,
 		                pair->flights[pair->first].sent_at, now);
 		pair->first = (pair->first + 1) % DEPTH;
 		pair->n--;
@@ -178,7 +187,7 @@ static void work(struct net *net, void *user)
 
 	(void)net;
 	for (unsigned e = 0; e < 2; e++) {
-		for (unsigned path = 0; path < PATHS; path++) {
+		for (unsigned path = 0; path < talk->paths; path++) {
 			agree(talk, e, path);
 			fly(talk, e, path);
 		}
@@ -186,22 +195,30 @@ static void work(struct net *net, void *user)
 	}
 }
 
-static void talk_start(struct talk *talk, uint64_t seed, uint32_t messages, double fails)
+static void talk_start_on(struct talk *talk, unsigned paths, uint32_t from, uint64_t seed,
+                          uint32_t messages, double fails)
 {
 	struct channel_config config[2] = { net_config(0), net_config(1) };
 
-	*talk = (struct talk){ .messages = messages, .fails = fails };
-	net_init(&talk->net, PATHS, seed);
+	*talk = (struct talk){ .paths = paths, .messages = messages, .fails = fails };
+	net_init(&talk->net, paths, seed);
 	talk->net.work = work;
 	talk->net.user = talk;
 	for (unsigned e = 0; e < 2; e++) {
 		config[e].carried = DEPTH;
+		config[e].carried_from = from;
 		config[e].credit = 8;
 		config[e].events = (struct channel_events){ .user = &talk->ends[e],
+			                                    .place = place,
 			                                    .deliver = deliver,
 			                                    .unplace = unplace };
 	}
 	net_open(&talk->net, config);
+}
+
+static void talk_start(struct talk *talk, uint64_t seed, uint32_t messages, double fails)
+{
+	talk_start_on(talk, PATHS, 0, seed, messages, fails);
 }
 
 static void talk_end(struct talk *talk)
@@ -209,7 +226,7 @@ static void talk_end(struct talk *talk)
 	for (unsigned e = 0; e < 2; e++) {
 		struct end *end = &talk->ends[e];
 
-		for (unsigned path = 0; path < PATHS; path++)
+		for (unsigned path = 0; path < talk->paths; path++)
 			for (unsigned i = 0; i < end->pairs[path].n; i++)
 				free(end->pairs[path]
 				             .flights[(end->pairs[path].first + i) % DEPTH]
@@ -283,6 +300,60 @@ static void test_pairs_fail(void **state)
 	assert_true(failures > cases && repeated > cases && duplicates > 0);
 }
 
+/* While the carrier of the only path is down, messages travel as packets. */
+static void test_beside_packets(void **state)
+{
+	uint64_t cases = test_cases("cases", 60);
+	unsigned failures = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= cases; seed++) {
+		struct talk talk;
+
+		talk_start_on(&talk, 1, BYTES, seed, 2000, 0.002);
+		talk.net.paths[0].loss = talk.net.paths[0].duplicate = seed % 2 ? 0.1 : 0;
+		run_until_complete(&talk);
+		if (!is_complete(&talk))
+			fail_msg("seed %llu: %u and %u of %u messages have come",
+			         (unsigned long long)seed, talk.ends[0].came, talk.ends[1].came,
+			         talk.messages);
+		failures += talk.failures;
+		talk_end(&talk);
+	}
+	assert_true(failures > cases);
+}
+
+/* Messages that are too short for the carrier, and all messages without one. */
+static void test_packets_alone(void **state)
+{
+	for (unsigned dead = 0; dead < 2; dead++) {
+		struct talk talk;
+
+		(void)state;
+		talk_start_on(&talk, 1, dead ? BYTES : BYTES + 1, 5, 500, 0);
+		talk.dead = dead;
+		run_until_complete(&talk);
+		assert_true(is_complete(&talk));
+		for (unsigned e = 0; e < 2; e++)
+			assert_int_equal(talk.ends[e].pairs[0].n + talk.ends[e].pairs[0].first, 0);
+		talk_end(&talk);
+	}
+}
+
+/* Several paths carry more than one connection. */
+static void test_several_paths(void **state)
+{
+	struct talk talk;
+
+	(void)state;
+	talk_start_on(&talk, 2, BYTES, 6, 500, 0);
+	run_until_complete(&talk);
+	assert_true(is_complete(&talk));
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(talk.net.paths[i].carried[0] > 100 * BYTES);
+	talk_end(&talk);
+}
+
 static void test_no_pair_opens(void **state)
 {
 	struct talk talk;
@@ -315,9 +386,9 @@ static void test_not_allowed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_arrive),
-		cmocka_unit_test(test_pairs_fail),
-		cmocka_unit_test(test_no_pair_opens),
+		cmocka_unit_test(test_all_arrive),     cmocka_unit_test(test_pairs_fail),
+		cmocka_unit_test(test_beside_packets), cmocka_unit_test(test_packets_alone),
+		cmocka_unit_test(test_several_paths),  cmocka_unit_test(test_no_pair_opens),
 		cmocka_unit_test(test_not_allowed),
 	};
 

@@ -23,7 +23,8 @@ struct arrivals {
 	uint64_t newest;                   /* sequence number */
 	uint64_t came_at;                  /* when the newest came */
 	uint64_t came[PATH_ACK_BITS / 64]; /* ring: bit `sequence % PATH_ACK_BITS` */
-	unsigned waiting;                  /* packets since the last acknowledgement */
+	unsigned waiting;                  /* packets and messages since the last acknowledgement */
+	unsigned carried;                  /* messages among them, which came by a carrier */
 	uint64_t since;                    /* when the first of them came */
 	bool urgent;                       /* an acknowledgement is due now */
 };
@@ -81,14 +82,20 @@ static inline bool arrivals_ride(const struct arrivals *arrivals, uint64_t now)
 	       (arrivals->waiting && now >= arrivals->since + ARRIVALS_PATIENCE_NS * 3 / 4);
 }
 
+/* An acknowledgement has left. */
+static inline void arrivals_told(struct arrivals *arrivals)
+{
+	arrivals->waiting = arrivals->carried = 0;
+	arrivals->urgent = false;
+}
+
 /* Bit i: newest - i has come. */
 static inline void arrivals_tell(struct arrivals *arrivals, uint64_t bits[PATH_ACK_BITS / 64])
 {
 	for (unsigned i = 0; i < PATH_ACK_BITS / 64; i++)
 		bits[i] = bitmap_back(arrivals->came, PATH_ACK_BITS / 64,
 		                      arrivals->newest - 64ull * i);
-	arrivals->waiting = 0;
-	arrivals->urgent = false;
+	arrivals_told(arrivals);
 }
 
 #endif

@@ -9,7 +9,7 @@ void carried_set_up(struct channel *channel, unsigned path, bool up, uint64_t no
 {
 	struct channel_path *p = &channel->paths[path];
 
-	if (p->carries && !up) {
+	if (p->carries && !up && channel_needs_carrier(channel)) {
 		channel->counters.deaths++;
 		p->left++;
 		for (unsigned i = 0; i < MONITOR_SILENCES; i++)
@@ -18,16 +18,36 @@ void carried_set_up(struct channel *channel, unsigned path, bool up, uint64_t no
 	p->carries = up;
 }
 
+/* Is there a message for the carrier? What it has lost goes as packets, if any message may. */
+static bool has_next(const struct channel *channel)
+{
+	if (!channel_needs_carrier(channel))
+		return channel_carries_next(channel);
+	return channel->lost || channel_has_fresh(channel);
+}
+
 /* The message that chunks_take would give. */
 static const struct outgoing *next_message(const struct channel *channel)
 {
 	uint32_t i = channel->sent;
 
-	if (!channel->lost)
+	if (!channel->lost || !channel_needs_carrier(channel))
 		i = channel->fresh;
-	while (channel->lost && !channel->out[i % CHANNEL_MESSAGES].n_lost)
-		i++;
+	else
+		while (!channel->out[i % CHANNEL_MESSAGES].n_lost)
+			i++;
 	return &channel->out[i % CHANNEL_MESSAGES];
+}
+
+/* Returns the number of the message. */
+static uint32_t take_next(struct channel *channel)
+{
+	struct outgoing *out = channel_outgoing(channel, channel->fresh);
+
+	if (channel_needs_carrier(channel))
+		return chunks_take(channel).message;
+	out->next = out->units;
+	return channel->fresh++;
 }
 
 static int choose_path(struct channel *channel, uint32_t bytes, uint64_t now)
@@ -49,7 +69,7 @@ bool carried_next(struct channel *channel, uint64_t now, struct carried_message 
 	uint32_t bytes;
 	int path;
 
-	if (channel->state != CHANNEL_OPEN || (!channel->lost && !chunks_are_fresh(channel)))
+	if (channel->state != CHANNEL_OPEN || !has_next(channel))
 		return false;
 	out = next_message(channel);
 	bytes = out->bytes ? out->bytes : 1;
@@ -57,7 +77,7 @@ bool carried_next(struct channel *channel, uint64_t now, struct carried_message 
 	if (path < 0)
 		return false;
 	*message = (struct carried_message){ .path = (unsigned)path,
-		                             .number = chunks_take(channel).message,
+		                             .number = take_next(channel),
 		                             .data = out->data,
 		                             .bytes = out->bytes };
 	channel->paths[path].flying++;
@@ -72,19 +92,21 @@ static bool is_open(const struct channel *channel, uint32_t number)
 	return number - channel->sent < channel->queued - channel->sent;
 }
 
-void carried_arrived(struct channel *channel, unsigned path, uint32_t number, uint64_t sent_at,
-                     uint64_t now)
+/* A message that the peer has told about is out of the list. Its place may be taken. */
+void carried_arrived(struct channel *channel, unsigned path, uint32_t number, uint32_t bytes,
+                     uint64_t sent_at, uint64_t now)
 {
-	struct outgoing *out = channel_outgoing(channel, number);
-
 	channel->paths[path].flying--;
-	/* A message that the peer has told about is out of the list. Its place may be taken. */
-	monitor_acked(&channel->monitor, path, now, is_open(channel, number) ? out->bytes : 0,
-	              now - sent_at);
+	monitor_acked(&channel->monitor, path, now, bytes, now - sent_at);
 	if (is_open(channel, number))
-		channel->lost -= outgoing_acked(out, 0);
-	while (channel->sent != channel->fresh && channel_outgoing(channel, channel->sent)->n_acked)
+		channel->lost -= outgoing_finish(channel_outgoing(channel, number));
+	while (channel->sent != channel->fresh) {
+		const struct outgoing *out = channel_outgoing(channel, channel->sent);
+
+		if (out->n_acked < out->units)
+			return;
 		channel_finish(channel, channel->sent + 1);
+	}
 }
 
 void carried_lost(struct channel *channel, unsigned path, uint32_t number, uint64_t now)
@@ -92,13 +114,56 @@ void carried_lost(struct channel *channel, unsigned path, uint32_t number, uint6
 	struct outgoing *out = channel_outgoing(channel, number);
 
 	channel->paths[path].flying--;
-	if (!is_open(channel, number))
+	if (!is_open(channel, number) || out->n_acked == out->units)
 		return;
 	monitor_lost(&channel->monitor, path, now, out->bytes);
-	channel->lost += outgoing_lost(out, 0);
+	for (uint32_t unit = 0; unit < out->units; unit++)
+		channel->lost += outgoing_lost(out, unit);
+}
+
+bool carried_is_wanted(const struct channel *channel)
+{
+	return channel->wants_carrier;
+}
+
+uint64_t carried_heard_at(const struct channel *channel)
+{
+	return channel->heard_at;
+}
+
+void carried_ask(struct channel *channel, unsigned path)
+{
+	channel->paths[path].owes_probe = true;
+}
+
+struct carried_counts carried_tell_counts(struct channel *channel, unsigned path)
+{
+	struct arrivals *arrivals = &channel->paths[path].arrivals;
+
+	arrivals->waiting -= arrivals->carried;
+	arrivals->carried = 0;
+	if (!arrivals->waiting)
+		arrivals->urgent = false;
+	return (struct carried_counts){ channel->delivered, channel->granted };
+}
+
+bool carried_take_counts(struct channel *channel, unsigned path, struct carried_counts counts,
+                         uint64_t now)
+{
+	if (!channel_take_counts(channel, counts.delivered, counts.credit))
+		return false;
+	channel_heard(channel, path, now);
+	return true;
 }
 
 /* ---- messages that come ---- */
+
+bool carried_expects(const struct channel *channel, uint32_t number)
+{
+	return (int32_t)(number - channel->granted) < 0 &&
+	       (int32_t)(number - channel->delivered) >= 0 &&
+	       channel->in[number % CHANNEL_MESSAGES].state != INCOMING_WHOLE;
+}
 
 bool carried_came(struct channel *channel, unsigned path, uint32_t number, void *memory,
                   uint32_t bytes, uint64_t now)
@@ -119,6 +184,7 @@ bool carried_came(struct channel *channel, unsigned path, uint32_t number, void 
 	channel->paths[path].received += bytes;
 	if (!arrivals->waiting++) /* the peer is told soon */
 		arrivals->since = now;
+	arrivals->carried++;
 	in->state = INCOMING_WHOLE;
 	in->memory = memory;
 	in->bytes = bytes;

@@ -87,6 +87,7 @@ trib_status channel_send(struct channel *channel, const void *data, uint32_t byt
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a message to %s",
 		                   channel->config.name);
 	channel->queued++;
+	channel->wants_carrier |= bytes >= channel->config.carried_from;
 	return TRIB_OK;
 }
 
@@ -152,7 +153,7 @@ static void check_peer(struct channel *channel, uint64_t now)
 /* A carrier knows that a message is in the peer's memory, and not that the peer has seen it. */
 static bool has_arrived(const struct channel *channel)
 {
-	return (channel->config.carried ? channel->peer_delivered : channel->sent) ==
+	return (channel_needs_carrier(channel) ? channel->peer_delivered : channel->sent) ==
 	       channel->queued;
 }
 
@@ -187,7 +188,7 @@ void channel_tick(struct channel *channel, uint64_t now)
 		channel->stalled_at = now;
 	}
 	check_peer(channel, now);
-	if (channel->config.carried)
+	if (channel_needs_carrier(channel))
 		carried_tick(channel, now);
 	tick_closing(channel, now);
 }
@@ -201,7 +202,7 @@ uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, vo
 		*bodies = (struct channel_bodies){ 0 };
 	if (now != channel->ticked)
 		channel_tick(channel, now);
-	if (channel->state == CHANNEL_OPEN && !channel->config.carried)
+	if (channel->state == CHANNEL_OPEN && !channel_needs_carrier(channel))
 		chunks_assign(channel, now);
 	bytes = control_output(channel, path, now, buffer);
 	*segment = bytes;
@@ -280,6 +281,16 @@ bool channel_path_works(const struct channel *channel, unsigned path)
 uint32_t channel_unit(const struct channel *channel)
 {
 	return unit_of(channel);
+}
+
+uint64_t channel_id(const struct channel *channel)
+{
+	return channel->id;
+}
+
+bool channel_calls(const struct channel *channel)
+{
+	return channel->config.connects;
 }
 
 const struct monitor *channel_monitor(const struct channel *channel)

@@ -50,9 +50,12 @@ struct channel_config {
 	uint32_t longest;        /* bytes of the longest message that may come */
 	uint32_t credit;         /* messages that may come before channel_grant is called */
 	uint64_t timeout;        /* ns of silence after which the peer counts as dead */
-	/* Messages do not travel as packets, but by a carrier (carried.h): so many at a time on
-	 * each path. 0: as packets. */
+	/* Messages travel by a carrier (carried.h): so many at a time on each path. 0: all travel
+	 * as packets. */
 	unsigned carried;
+	/* Bytes of the shortest message that the carrier takes. It takes them while there is only
+	 * one path; all others travel as packets. 0: the carrier takes all. */
+	uint32_t carried_from;
 	/* Messages are short, and the peer answers them: acknowledgements go with the answers. */
 	bool patient;
 	enum balancer_kind balancer;
@@ -168,6 +171,10 @@ bool channel_is_silent(const struct channel *channel, uint64_t now);
 bool channel_path_works(const struct channel *channel, unsigned path);
 /* Bytes of data in a packet: as agreed, or as this side would have it. */
 uint32_t channel_unit(const struct channel *channel);
+/* The number by which both sides know the channel; 0: this side was not called yet. */
+uint64_t channel_id(const struct channel *channel);
+/* Is this the side that calls? */
+bool channel_calls(const struct channel *channel);
 const struct monitor *channel_monitor(const struct channel *channel);
 struct channel_counters channel_counters(const struct channel *channel);
 

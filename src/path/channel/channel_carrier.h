@@ -9,13 +9,18 @@
 #include "path/channel/channel.h"
 #include "path/udp.h"
 
+#include <poll.h>
+
 struct channel_carrier {
 	unsigned depth; /* messages on each path at a time */
-	/* Own addresses in their order, up to `most`. A path joins address N of both sides. */
+	uint32_t from;  /* bytes of the shortest message that it takes; 0: it has to take all */
+	/* Own addresses in their order, up to `most`. A path joins address N of both sides. NULL if
+	 * it does not take all messages: paths are found as without it. */
 	unsigned (*addresses)(struct udp_address own[], unsigned most);
 	/*
-	 * `name`: the peer. Messages have `longest` bytes at most. All of them, also those that are
-	 * sent, lie in memory of that length, which stays until the channel is freed.
+	 * `name`: the peer. Messages have `longest` bytes at most. If the carrier takes all, they
+	 * lie in memory of that length, also those that are sent. It stays until the channel is
+	 * freed.
 	 */
 	trib_status (*open)(struct channel *channel, const char *name, uint32_t longest,
 	                    const struct channel_events *events, void **carrier);
@@ -23,12 +28,19 @@ struct channel_carrier {
 	/* The path has a socket between these addresses. */
 	void (*add_path)(void *carrier, unsigned path, const struct path_address *from,
 	                 const struct path_address *to);
-	/* Readable if `take` has work. */
-	int (*fd)(const void *carrier);
+	/* The descriptor to poll: it is ready if `take` has work, or `push` has room. fd -1: none.
+	 */
+	struct pollfd (*poll)(const void *carrier);
 	/* Takes what has come and what has left. Delivers messages. */
 	void (*take)(void *carrier, uint64_t now);
 	/* Agrees with the peer on ways, and sends. Delivers nothing. */
 	void (*push)(void *carrier, uint64_t now);
 };
+
+/* Does it take all messages, so that paths need no packets of data? */
+static inline bool carrier_takes_all(const struct channel_carrier *carrier)
+{
+	return carrier && !carrier->from;
+}
 
 #endif

@@ -12,7 +12,7 @@
  */
 static uint32_t hello_unit(const struct channel *channel, struct channel_path *p)
 {
-	if (channel->unit || channel->config.carried)
+	if (channel->unit || channel_needs_carrier(channel))
 		return unit_of(channel);
 	p->lengths.full = channel->config.unit;
 	return length_probe_next(&p->lengths);
@@ -72,8 +72,7 @@ static uint32_t put_ack(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (arrivals->any)
 		arrivals_tell(arrivals, ack->came);
-	arrivals->waiting = 0;
-	arrivals->urgent = false;
+	arrivals_told(arrivals);
 	head->sequence = (uint32_t)arrivals->newest;
 	head->held = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
 	return sizeof(*head) + sizeof(*ack);

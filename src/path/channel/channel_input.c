@@ -48,18 +48,17 @@ bool channel_hello(const void *packet, size_t bytes, const struct path_control *
 	return true;
 }
 
-/* What every control packet tells: messages that have arrived, and credit. */
-static bool take_counts(struct channel *channel, const struct path_control *head)
+bool channel_take_counts(struct channel *channel, uint32_t delivered, uint32_t credit)
 {
-	if (head->credit - head->delivered > CHANNEL_MESSAGES)
+	if (credit - delivered > CHANNEL_MESSAGES)
 		return false;
 	/* Only messages that were sent completely can have arrived. */
-	if (head->delivered - channel->sent <= channel->fresh - channel->sent)
-		channel_finish(channel, head->delivered);
-	if ((int32_t)(head->credit - channel->peer_credit) > 0)
-		channel->peer_credit = head->credit;
-	if (head->delivered - channel->peer_delivered <= channel->fresh - channel->peer_delivered)
-		channel->peer_delivered = head->delivered;
+	if (delivered - channel->sent <= channel->fresh - channel->sent)
+		channel_finish(channel, delivered);
+	if ((int32_t)(credit - channel->peer_credit) > 0)
+		channel->peer_credit = credit;
+	if (delivered - channel->peer_delivered <= channel->fresh - channel->peer_delivered)
+		channel->peer_delivered = delivered;
 	return true;
 }
 
@@ -244,7 +243,7 @@ static bool take_unit(struct channel *channel, const struct path_data *head, siz
 	struct incoming *in = &channel->in[head->message % CHANNEL_MESSAGES];
 	uint32_t length;
 
-	if ((int32_t)(head->message - channel->delivered) < 0) {
+	if ((int32_t)(head->message - channel->delivered) < 0 || in->state == INCOMING_WHOLE) {
 		channel->counters.duplicates++;
 		return true;
 	}
@@ -275,7 +274,7 @@ static bool take_data(struct channel *channel, unsigned path, uint64_t now,
 	struct wire_unsent unsent = { channel->id, channel_side(channel) ^ PATH_ANSWERS };
 	bool lacks;
 
-	if (p->phase != PHASE_OPEN || !channel->unit || channel->config.carried ||
+	if (p->phase != PHASE_OPEN || !channel->unit || channel_needs_carrier(channel) ||
 	    head->check != wire_check_fragment(head, bytes, &unsent))
 		return false;
 	channel_heard(channel, path, now);
@@ -331,7 +330,8 @@ static bool take_control(struct channel *channel, unsigned path, uint64_t now,
 	}
 	if (kind == PATH_WELCOME && !take_welcome(channel, path, now, hello))
 		return false;
-	if (channel->paths[path].phase != PHASE_OPEN || !take_counts(channel, head))
+	if (channel->paths[path].phase != PHASE_OPEN ||
+	    !channel_take_counts(channel, head->delivered, head->credit))
 		return false;
 	channel_heard(channel, path, now);
 	if (kind == PATH_CARRIER)

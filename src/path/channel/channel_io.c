@@ -45,6 +45,7 @@ trib_status channel_io_new(const struct channel_io_config *config, bool connects
 		.credit = config->credit,
 		.timeout = config->timeout,
 		.carried = config->carrier ? config->carrier->depth : 0,
+		.carried_from = config->carrier ? config->carrier->from : 0,
 		.patient = config->patient,
 		.events = config->events,
 	};
@@ -208,7 +209,8 @@ static void search_paths(struct channel_io *io, uint64_t now)
 			return;
 		discovery_step(io->discovery, now);
 	}
-	if (io->carrier && !io->told && channel_state(io->channel) == CHANNEL_OPEN)
+	if (carrier_takes_all(io->carrier) && !io->told &&
+	    channel_state(io->channel) == CHANNEL_OPEN)
 		pair_addresses(io);
 	while (io->n_tried < PATHS_MAX && (path = channel_io_path(io, io->n_tried)))
 		open_path(io, io->n_tried++, path, now);
@@ -222,7 +224,7 @@ static trib_status first_path(const struct channel_io_config *config, const stru
 	*discovery = NULL;
 	if (config->n_paths) {
 		*path = config->paths[0];
-	} else if (config->carrier) {
+	} else if (carrier_takes_all(config->carrier)) {
 		*path = (struct virtual_path){ .to = *to };
 	} else {
 		status = discovery_start(to, discovery);
@@ -248,11 +250,12 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	status = path_socket_open(&first, path.from.length ? &path.from : NULL, &path.to, false);
 	if (status == TRIB_OK && path_socket_unit(&first, &path.to) < CHANNEL_UNIT_MIN)
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);
-	/* A carrier has no packets of data: paths may have any MTU. */
+	/* Without packets of data, paths may have any MTU. */
 	if (status == TRIB_OK)
 		status = channel_io_new(config, true,
-		                        config->carrier ? CHANNEL_UNIT_MIN
-		                                        : path_socket_unit(&first, &path.to),
+		                        carrier_takes_all(config->carrier)
+		                                ? CHANNEL_UNIT_MIN
+		                                : path_socket_unit(&first, &path.to),
 		                        now, &io);
 	if (!io) {
 		path_socket_close(&first);
@@ -263,7 +266,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	io->n_paths = config->n_paths < PATHS_MAX ? config->n_paths : PATHS_MAX;
 	if (io->n_paths)
 		memcpy(io->paths, config->paths, io->n_paths * sizeof(io->paths[0]));
-	else if (io->carrier)
+	else if (carrier_takes_all(io->carrier))
 		io->paths[io->n_paths++] = path;
 	io->sockets[0] = first;
 	io->n_sockets = io->n_tried = 1;
@@ -290,7 +293,7 @@ unsigned channel_fds(const struct channel_io *io, struct pollfd *fds)
 	if (io->discovery && discovery_fd(io->discovery) >= 0)
 		fds[n++] = (struct pollfd){ .fd = discovery_fd(io->discovery), .events = POLLIN };
 	if (io->carried)
-		fds[n++] = (struct pollfd){ .fd = io->carrier->fd(io->carried), .events = POLLIN };
+		fds[n++] = io->carrier->poll(io->carried);
 	return n;
 }
 

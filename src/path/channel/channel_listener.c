@@ -88,8 +88,8 @@ static void set_addresses(struct channel_io *io, const struct udp_address *peer)
 {
 	struct udp_address own[PATH_ADDRESSES];
 	struct path_address wire[PATH_ADDRESSES] = { 0 };
-	unsigned n = io->carrier ? io->carrier->addresses(own, PATH_ADDRESSES)
-	                         : discovery_own(peer, own, PATH_ADDRESSES);
+	unsigned n = carrier_takes_all(io->carrier) ? io->carrier->addresses(own, PATH_ADDRESSES)
+	                                            : discovery_own(peer, own, PATH_ADDRESSES);
 
 	for (unsigned i = 0; i < n; i++) {
 		wire[i] = path_address_of(&own[i]);

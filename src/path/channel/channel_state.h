@@ -73,6 +73,7 @@ struct channel {
 	uint32_t sent;           /* all messages below have arrived */
 	uint32_t peer_credit;    /* messages below may be sent */
 	uint32_t peer_delivered; /* messages below were delivered, as the peer says */
+	bool wants_carrier;      /* a message was sent that the carrier could take */
 	uint64_t carried_at;     /* the last time that a carrier had a path, or was not needed */
 	uint64_t lost;           /* units that wait to be sent again */
 	struct outgoing out[CHANNEL_MESSAGES];
@@ -99,10 +100,34 @@ static inline uint32_t unit_of(const struct channel *channel)
 	return channel->unit ? channel->unit : channel->config.unit;
 }
 
+/* Do all messages travel by a carrier? */
+static inline bool channel_needs_carrier(const struct channel *channel)
+{
+	return channel->config.carried && !channel->config.carried_from;
+}
+
+/* Is there a message that may be sent, and was not yet? Messages beyond the peer's credit wait. */
+static inline bool channel_has_fresh(const struct channel *channel)
+{
+	return channel->fresh != channel->queued &&
+	       (int32_t)(channel->peer_credit - channel->fresh) > 0;
+}
+
+/* Does the next fresh message take the carrier beside the packets? With several paths, messages
+ * travel as packets over all of them. */
+static inline bool channel_carries_next(const struct channel *channel)
+{
+	const struct outgoing *out = &channel->out[channel->fresh % CHANNEL_MESSAGES];
+
+	return channel->config.carried_from && channel->n_paths == 1 && channel->paths[0].carries &&
+	       channel_has_fresh(channel) && !out->next &&
+	       out->bytes >= channel->config.carried_from;
+}
+
 /* Bytes of a piece of a message that is acknowledged as a whole. */
 static inline uint32_t cut_of(const struct channel *channel)
 {
-	return channel->config.carried ? UINT32_MAX : channel->unit;
+	return channel_needs_carrier(channel) ? UINT32_MAX : channel->unit;
 }
 
 /* The flag in the packets of this side. */
@@ -141,6 +166,8 @@ uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now);
 
 /* ---- channel_input.c ---- */
 
+/* The peer tells which messages have arrived, and its credit. False: that cannot be. */
+bool channel_take_counts(struct channel *channel, uint32_t delivered, uint32_t credit);
 /* A packet, or a message, has come from the peer. */
 void channel_heard(struct channel *channel, unsigned path, uint64_t now);
 /* Hands over the messages that are whole, in their order. */
@@ -170,7 +197,7 @@ bool control_is_due(const struct channel *channel, unsigned path, uint64_t now);
 
 /* ---- chunks.c ---- */
 
-/* Is there a message that may be sent, and was not yet? */
+/* Is there a message that may be sent as packets, and was not yet? */
 bool chunks_are_fresh(const struct channel *channel);
 /* The next chunk: a lost one, or else a fresh one. There is one. */
 struct chunk chunks_take(struct channel *channel);

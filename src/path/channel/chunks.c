@@ -24,11 +24,9 @@ static struct chunk take_lost(struct channel *channel)
 	return chunk;
 }
 
-/* Messages beyond the peer's credit wait. */
 bool chunks_are_fresh(const struct channel *channel)
 {
-	return channel->fresh != channel->queued &&
-	       (int32_t)(channel->peer_credit - channel->fresh) > 0;
+	return channel_has_fresh(channel) && !channel_carries_next(channel);
 }
 
 static struct chunk take_fresh(struct channel *channel)
@@ -116,7 +114,7 @@ bool chunks_wait_for_path(const struct channel *channel)
 {
 	uint32_t room[PATHS_MAX], message;
 
-	return channel->state == CHANNEL_OPEN && !channel->config.carried &&
+	return channel->state == CHANNEL_OPEN && !channel_needs_carrier(channel) &&
 	       (channel->lost || chunks_are_fresh(channel)) &&
 	       find_rooms(channel, next_bytes(channel, &message), room);
 }

@@ -97,9 +97,11 @@ static void link_add_path(void *carrier, unsigned path, const struct path_addres
 	}
 }
 
-static int link_fd(const void *carrier)
+static struct pollfd link_poll(const void *carrier)
 {
-	return ((const struct rdma_link *)carrier)->completions->fd;
+	const struct rdma_link *link = carrier;
+
+	return (struct pollfd){ .fd = link->completions->fd, .events = POLLIN };
 }
 
 /* ---- the QP of a path ---- */
@@ -225,7 +227,7 @@ static void take_sent(struct rdma_link *link, unsigned path, const struct ibv_wc
 	if (wc->status != IBV_WC_SUCCESS || !p->flying)
 		return;
 	carried_arrived(link->channel, path, p->flights[p->first].message,
-	                p->flights[p->first].sent_at, now);
+	                p->flights[p->first].bytes, p->flights[p->first].sent_at, now);
 	p->first = (p->first + 1) % RDMA_DEPTH;
 	p->flying--;
 }
@@ -293,7 +295,7 @@ const struct channel_carrier rdma_link_carrier = {
 	.open = link_open,
 	.close = link_close,
 	.add_path = link_add_path,
-	.fd = link_fd,
+	.poll = link_poll,
 	.take = link_take,
 	.push = link_push,
 };

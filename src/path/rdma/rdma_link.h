@@ -19,7 +19,7 @@ struct rdma_buffer {
 };
 
 struct rdma_flight {
-	uint32_t message;
+	uint32_t message, bytes;
 	uint64_t sent_at;
 };
 

@@ -151,7 +151,7 @@ bool rdma_qp_send(struct rdma_link *link, const struct carried_message *message,
 	int error = mr ? ibv_post_send(p->qp, &wr, &bad) : ENOMEM;
 
 	p->flights[(p->first + p->flying++) % RDMA_DEPTH] =
-		(struct rdma_flight){ message->number, now };
+		(struct rdma_flight){ message->number, message->bytes, now };
 	if (error)
 		return fail(link, message->path, "no SEND", error);
 	p->posted++;

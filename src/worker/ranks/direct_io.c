@@ -509,7 +509,6 @@ trib_status direct_connect(struct direct_io *io, struct channel_listener *listen
 	own.longest = DIRECT_MOST + (uint32_t)sizeof(struct direct_head);
 	own.patient = true;
 	own.rx = io->rx;
-	own.carrier = NULL; /* messages of any length: they cannot be placed ahead */
 	pthread_mutex_lock(&io->lock);
 	for (unsigned r = 0; r < size_of(io) && status == TRIB_OK; r++)
 		if (r != io->direct.rank)

@@ -10,6 +10,7 @@
 #include "path/length_probe.h"
 #include "path/page/page_folder.h"
 #include "path/rdma/rdma.h"
+#include "path/tcp_link/tcp_link.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -210,19 +211,30 @@ static uint64_t channel_key(const struct comm_config *config)
 	return bits_mix(config->cookie ^ comm_key(config) * RANDOM_STEP ^ config->job);
 }
 
-/* Messages travel by RDMA if both ranks have a device. NULL: by UDP. */
-static const struct channel_carrier *carrier_to(const struct ring_thread *thread, unsigned rank)
+/* Messages travel by RDMA if both ranks have a device. Else long ones travel by TCP if `tcp`. */
+static const struct channel_carrier *carrier_to(const struct ring_thread *thread, unsigned rank,
+                                                const struct channel_carrier *tcp)
 {
 	const struct ring_seat *own = &thread->mail->seats[thread->comm->config.rank];
 
 	if (!own->rdma)
-		return NULL;
+		return tcp;
 	if (thread->mail->seats[rank].rdma) {
 		log_info("messages with rank %u travel by RDMA", rank);
 		return rdma_carrier(NULL);
 	}
-	log_notice("messages with rank %u travel by UDP: it has no RDMA device", rank);
-	return NULL;
+	log_notice("messages with rank %u do not travel by RDMA: it has no RDMA device", rank);
+	return tcp;
+}
+
+/* NULL: all messages travel as packets (TRIB_TRANSPORT=udp). */
+static trib_status find_tcp(const struct channel_carrier **tcp)
+{
+	uint64_t transport;
+	trib_status status = setting_count(SETTING_TRANSPORT, &transport);
+
+	*tcp = transport == TRANSPORT_UDP ? NULL : &tcp_link_carrier;
+	return status;
 }
 
 static trib_status connect_ranks(struct ring_thread *thread)
@@ -230,8 +242,9 @@ static trib_status connect_ranks(struct ring_thread *thread)
 	const struct comm_config *config = &thread->comm->config;
 	unsigned next = neighbour(thread->comm, 1), last = neighbour(thread->comm, -1);
 	char names[2][CHANNEL_NAME];
+	const struct channel_carrier *tcp;
 	struct udp_address address;
-	trib_status status;
+	trib_status status = find_tcp(&tcp);
 	struct channel_io_config io = {
 		.key = channel_key(config),
 		.self = (uint32_t)config->rank,
@@ -244,20 +257,23 @@ static trib_status connect_ranks(struct ring_thread *thread)
 		            .unplace = ring_unplace },
 	};
 
+	if (status != TRIB_OK)
+		return status;
 	if (!direct_seat_name(&thread->mail->seats[last], last, &address, names[0]) ||
 	    !direct_seat_name(&thread->mail->seats[next], next, &address, names[1]))
 		return TRIB_ERR_PEER;
 	io.peer = last;
 	io.name = names[0];
 	io.credit = thread->granted = RING_CREDIT;
-	io.carrier = carrier_to(thread, last);
+	io.carrier = carrier_to(thread, last, tcp);
 	status = channel_accept(thread->listener, &io, clock_now(), &thread->from);
 	io.peer = next;
 	io.name = names[1];
 	io.credit = 0;
-	io.carrier = carrier_to(thread, next);
+	io.carrier = carrier_to(thread, next, tcp);
 	if (status == TRIB_OK)
 		status = channel_connect(&io, &address, clock_now(), &thread->to);
+	io.carrier = tcp; /* messages of any length: RDMA cannot place them ahead */
 	if (status == TRIB_OK)
 		status = direct_connect(thread->comm->direct, thread->listener, &io);
 	return status;
