@@ -58,6 +58,9 @@ check "... finds all" json 'all(s["precision"] == 1 and s["found"]["share"] == 1
 check "... and all are sure" json 'all(s["sure"] == s["found"] and s["sure_precision"] == 1 for s in v["samples"])'
 check "a step has 1000 floats" hot lists --json - --width 500 --growth 30
 check "... the second step of two rows adds less than 30 %" json 'v["hot_rows"] == 2 and v["hot_share"] == 0.4375'
+{ printf '\xef\xbb\xbf' && cat lists; } >marked
+check "a byte order mark at the start of a file" hot marked --json -
+check "... is no part of it" json 'v["format"] == "lists" and v["rows"] == 8 and v["updates"] == 16'
 xz -k lists 2>xz-err && gzip -k pairs || omit "xz or gzip is not installed"
 if [ -e lists.xz ] && [ -e pairs.gz ]; then
 	check "compressed files, several" hot --format lists lists.xz lists --json -

@@ -6,6 +6,7 @@
 
 #define LINE_ROOM (1u << 18)
 #define LINE_LEAST 64u
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors on Windows put it before UTF-8 text */
 
 trib_status line_stream_open(struct line_stream *lines, const char *path, uint64_t limit)
 {
@@ -98,7 +99,8 @@ static trib_status line_drop(struct line_stream *lines, struct line *line)
 	return TRIB_OK;
 }
 
-trib_status line_next(struct line_stream *lines, struct line *line, bool *more)
+/* The next line as it is in the file. */
+static trib_status line_read(struct line_stream *lines, struct line *line, bool *more)
 {
 	size_t seen = 0, room = 0, got;
 	trib_status status;
@@ -131,6 +133,19 @@ trib_status line_next(struct line_stream *lines, struct line *line, bool *more)
 		lines->n += got;
 		lines->end = !got;
 	}
+}
+
+trib_status line_next(struct line_stream *lines, struct line *line, bool *more)
+{
+	size_t mark = sizeof(BYTE_ORDER_MARK) - 1;
+	trib_status status = line_read(lines, line, more);
+
+	if (status == TRIB_OK && *more && lines->number == 1 &&
+	    !strncmp(line->text, BYTE_ORDER_MARK, mark)) {
+		line->text += mark;
+		line->length -= mark;
+	}
+	return status;
 }
 
 void line_stream_close(struct line_stream *lines)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_stream: a file line by line. Its buffer grows if a line is longer, up to a limit. */
+/*
+ * line_stream: a file line by line. Its buffer grows if a line is longer, up to a limit. A byte
+ * order mark at the start of the file is left out.
+ */
 #ifndef TRIB_GLM_LINE_STREAM_H
 #define TRIB_GLM_LINE_STREAM_H
 

@@ -11,7 +11,6 @@
 /* What a sentence has room for, behind the name of the file and the line. */
 #define REASON 340
 #define NAME_MAX_SHOWN 240u
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct row_reader {
 	const char *name; /* of the file, in sentences; only the end of a long path */
@@ -106,11 +105,6 @@ static trib_status line_take(struct row_reader *reader, struct line *line, bool 
 	}
 	if ((status = line_next(&reader->lines, line, more)) != TRIB_OK)
 		return stream_fail(reader, status);
-	if (*more && reader->lines.number == 1 &&
-	    !strncmp(line->text, BYTE_ORDER_MARK, sizeof(BYTE_ORDER_MARK) - 1)) {
-		line->text += sizeof(BYTE_ORDER_MARK) - 1;
-		line->length -= sizeof(BYTE_ORDER_MARK) - 1;
-	}
 	if (*more)
 		reader->problem->no_newline = line->no_newline;
 	return TRIB_OK;
