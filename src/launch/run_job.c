@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/run_job.h"
 
+#include "base/log.h"
 #include "base/settings.h"
 #include "launch/local_daemon.h"
 #include "launch/mpi_task.h"
@@ -434,6 +435,16 @@ static trib_status hosts_lease(const struct lease_request *request, struct host_
 	                                 "this build");
 }
 
+/* The controller plans only jobs that it knows. Says so where a user might expect it. */
+static void controller_unused(const struct run_options *o)
+{
+	if (setting_text(SETTING_CONTROLLER, NULL))
+		log_notice("TRIB_CONTROLLER is not used: this job gets an aggregator of its own; "
+		           "for the controller, run eval \"$(trib job new --size %" PRIu64
+		           ")\" first",
+		           o->workers);
+}
+
 /* Sets `where` if the job sums at a place that options or settings name. Options win. */
 static void place_read(struct run *run)
 {
@@ -448,6 +459,8 @@ static void place_read(struct run *run)
 		text = setting_text(id, NULL);
 	}
 	run->is_placed = text != NULL;
+	if (!text && !o->trees && !o->ring)
+		controller_unused(o);
 	if (!text)
 		return;
 	run->is_served = id != SETTING_RENDEZVOUS;

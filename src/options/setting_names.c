@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the environment that look like settings, and are none: most likely misspelt. */
-#include "base/settings.h"
-#include "cli/check/finding.h"
+#include "options/setting_names.h"
 
+#include "base/settings.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,16 +11,17 @@
 #define NAME_MAX_BYTES 48u
 #define NEAR 3u /* letters that may differ in a misspelt name */
 
-/* Names that are no settings, but mean something to tests, examples or trib job new. */
+/* Names that are no settings, but mean something to adapters, tests, examples or trib job new. */
 static bool is_other(const char *name)
 {
-	static const char *const names[] = { "TRIB_CONFIG", "TRIB_DATA", "TRIB_HOSTS", "TRIB_MNIST",
+	static const char *const names[] = { "TRIB_CONFIG",  "TRIB_DATA",  "TRIB_HOSTS",
+		                             "TRIB_LIBRARY", "TRIB_MNIST", "TRIB_MPI4PY",
 		                             "TRIB_SEED" };
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))
 			return true;
-	return !strncmp(name, "TRIB_TEST_", 10);
+	return !strncmp(name, "TRIB_TEST_", 10) || !strncmp(name, "TRIB_VERBS_", 11);
 }
 
 /* Letters to add, take out or change, to make b of a. */
@@ -49,10 +51,10 @@ static unsigned distance(const char *a, const char *b)
 	return row[n];
 }
 
-static void tell_name(struct check *check, const char *name)
+static void name_check(const char *name, setting_name_tell *tell, void *context)
 {
 	unsigned best = NEAR + 1;
-	char fix[128] = "trib show config lists all settings";
+	char hint[128] = "trib show config lists all settings";
 
 	for (int i = 0; i < SETTINGS_N; i++) {
 		unsigned far = distance(name, settings[i].name);
@@ -61,13 +63,13 @@ static void tell_name(struct check *check, const char *name)
 			return;
 		if (far < best) {
 			best = far;
-			snprintf(fix, sizeof(fix), "do you mean %s?", settings[i].name);
+			snprintf(hint, sizeof(hint), "do you mean %s?", settings[i].name);
 		}
 	}
-	check_tell(check, CHECK_WARN, "settings", fix, "%s is set, but is not a setting", name);
+	tell(context, name, hint);
 }
 
-void check_names(struct check *check)
+void setting_names_check(setting_name_tell *tell, void *context)
 {
 	for (char **at = environ; at && *at; at++) {
 		char name[NAME_MAX_BYTES + 1];
@@ -77,6 +79,6 @@ void check_names(struct check *check)
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)length, *at);
 		if (!is_other(name))
-			tell_name(check, name);
+			name_check(name, tell, context);
 	}
 }

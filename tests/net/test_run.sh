@@ -173,6 +173,20 @@ if "$work/bin/trib" --version >"$work/out" 2>&1; then
 	expect "... but options win" has "$out" '[rank 0] at 10.0.0.8:7700 trees  ring '
 	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_CONTROLLER=10.0.0.9:7600 go -n 1 --ring -- sh -c "$where"
 	expect "... and so does --ring" has "$out" '[rank 0] at  trees  ring 127.0.0.1:'
+	expect "... which needs no controller, and says nothing of it" lacks "$err" TRIB_CONTROLLER
+	TRIB_CONTROLLER=10.0.0.9:7600 go -n 3 -- sh -c "$where"
+	expect "a controller alone is not used" has "$out" '[rank 2] at 127.0.0.1:'
+	expect "... and a line says how it would be" \
+		test "$(grep -c 'TRIB_CONTROLLER is not used: .*trib job new --size 3' "$work/err")" -eq 1
+	TRIB_CONTROLLER=10.0.0.9:7600 TRIB_AGGREGATOR=10.0.0.9:7700 go -n 1 -- sh -c "$where"
+	expect "... no line if the job's place is known" lacks "$err" TRIB_CONTROLLER
+	TRIB_AGREGATOR=h:1 go -n 2 -- true
+	expect "a misspelt setting is named, once" test "$(grep -c \
+		'TRIB_AGREGATOR is set, but is not a setting: do you mean TRIB_AGGREGATOR?' "$work/err")" -eq 1
+	go -n 2 -- true
+	expect "... and no other" lacks "$err" 'not a setting'
+	TRIB_VERBS_LOG=info TRIB_LIBRARY=/lib go -n 1 -- true
+	expect "... nor a variable of an adapter" lacks "$err" 'not a setting'
 	daemon 'echo "cannot listen" >&2; exit 4'
 	go -n 2 -- echo started
 	expect "a tribd that does not come up is named" \

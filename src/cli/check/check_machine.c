@@ -6,6 +6,7 @@
 #include "glm/kernel/glm_kernel.h"
 #include "glm/text/byte_stream.h"
 #include "net/fault.h"
+#include "options/setting_names.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -235,6 +236,11 @@ static void check_settings(struct check *check)
 		check_tell(check, CHECK_OK, "settings", NULL, "well formed");
 }
 
+static void tell_setting_name(void *check, const char *name, const char *hint)
+{
+	check_tell(check, CHECK_WARN, "settings", hint, "%s is set, but is not a setting", name);
+}
+
 void check_machine(struct check *check)
 {
 	check_kernel(check);
@@ -248,5 +254,5 @@ void check_machine(struct check *check)
 	check_programs(check);
 	check_models(check);
 	check_settings(check);
-	check_names(check);
+	setting_names_check(tell_setting_name, check);
 }

@@ -25,8 +25,6 @@ void check_tell(struct check *check, enum check_level level, const char *name, c
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 void check_machine(struct check *check);
-/* Names in the environment that look like settings, and are none. */
-void check_names(struct check *check);
 /* Rank, size, and where ranks meet that have no aggregator. */
 void check_launcher(struct check *check);
 /* Is XDP possible, and on which interfaces? */

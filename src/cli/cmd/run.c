@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/run_job.h"
 
+#include "base/log.h"
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
 #include "launch/server_shards.h"
 #include "options/options.h"
+#include "options/setting_names.h"
 #include "wire/packet.h"
 
 #include <string.h>
@@ -125,6 +127,12 @@ static const struct options options = {
 	rows,
 };
 
+static void warn_setting_name(void *context, const char *name, const char *hint)
+{
+	(void)context;
+	log_warn("%s is set, but is not a setting: %s", name, hint);
+}
+
 int cli_run(int argc, char **argv)
 {
 	int code, first = options_parse(&options, argc, argv, &code);
@@ -138,5 +146,6 @@ int cli_run(int argc, char **argv)
 	wrong = options_wrong(&given);
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
+	setting_names_check(warn_setting_name, NULL);
 	return run_job(&given);
 }
