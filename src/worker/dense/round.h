@@ -126,6 +126,16 @@ struct round_spec {
 struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload);
 void round_free(struct round *round);
 
+/* Takes the first round off a list; NULL: the list is empty. */
+static inline struct round *round_pop(struct round **list)
+{
+	struct round *first = *list;
+
+	if (first)
+		*list = first->next;
+	return first;
+}
+
 static inline uint32_t round_fragments(const struct round *round)
 {
 	return round->exponents + round->specials + round->data;

@@ -228,16 +228,12 @@ static bool receive(struct lane *lane, uint64_t *now)
 	return came;
 }
 
-static void take_posts(struct lane *lane, uint64_t now)
+static void slots_take_posts(struct lane *lane, uint64_t now)
 {
-	struct round *round = lane_take_posted(lane, now);
+	struct round *rounds = lane_take_posted(lane, now), *round;
 
-	while (round) {
-		struct round *next = round->next;
-
+	while ((round = round_pop(&rounds)))
 		slot_stream_post(&lane->slots->ops, round, now);
-		round = next;
-	}
 }
 
 /* ---- driving ---- */
@@ -262,7 +258,7 @@ static void send_posted(struct trib_comm *comm, uint64_t now)
 
 		if (!lane)
 			continue; /* it has ended, and has let its rounds go */
-		take_posts(lane, now);
+		slots_take_posts(lane, now);
 		send_new(lane, now);
 	}
 }

@@ -52,17 +52,13 @@ trib_status lane_open(struct lane *lane)
 	return lane->carrier->open(lane);
 }
 
-static void take_posts(struct lane *lane, uint64_t now)
+static void stream_take_posts(struct lane *lane, uint64_t now)
 {
-	struct round *round = lane_take_posted(lane, now);
+	struct round *rounds = lane_take_posted(lane, now), *round;
 
-	while (round) {
-		struct round *next = round->next;
-
+	while ((round = round_pop(&rounds)))
 		if (!stream_post(&lane->stream, round, now))
 			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, LANE_NO_MEMORY);
-		round = next;
-	}
 }
 
 static void publish(struct lane *lane)
@@ -131,7 +127,7 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 
 void lane_go_quiet(struct lane *lane)
 {
-	take_posts(lane, clock_now());
+	stream_take_posts(lane, clock_now());
 	lane_finish_held(lane, UINT64_MAX);
 	pthread_mutex_lock(&lane->comm->lock);
 	for (struct round *round = lane->stream.first; round; round = round->next)
@@ -171,7 +167,7 @@ static void *lane_main(void *argument)
 			lane->heard_at +=
 				now - last; /* our own stop is no silence of the aggregator */
 		last = now;
-		take_posts(lane, now);
+		stream_take_posts(lane, now);
 		got = lane_receive(lane, now);
 		pacer_forget(&lane->pacer, now);
 		blocked = lane_send(lane, now, &sent);
@@ -256,14 +252,11 @@ void lane_stop(struct lane *lane)
 
 void lane_close(struct lane *lane)
 {
-	struct round *round = lane_take_posted(lane, clock_now()); /* after the thread's end */
+	struct round *rounds = lane_take_posted(lane, clock_now()); /* after the thread's end */
+	struct round *round;
 
-	while (round) {
-		struct round *next = round->next;
-
+	while ((round = round_pop(&rounds)))
 		round_free(round);
-		round = next;
-	}
 	if (lane->fd >= 0)
 		tcp_close(lane->fd);
 	if (lane->wake_fd >= 0)
