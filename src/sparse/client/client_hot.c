@@ -7,6 +7,7 @@
 #include "sparse/client/client_hot_state.h"
 #include "sparse/client/client_queue.h"
 #include "sparse/hot/hot_number.h"
+#include "sparse/hot/hot_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,16 +32,6 @@ static struct client_hot *hot_of(struct shard *shard)
 
 /* ---- rows to the server ---- */
 
-static float value_of(const struct client_hot *hot, uint32_t value)
-{
-	float bits;
-
-	if (hot->about.kind == SPARSE_FIXED)
-		return hot_to_float(value, hot->unit);
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 /* Row i of the buffer for the server. */
 static void put_cold(struct client_hot *hot, uint32_t i, uint64_t key, const uint32_t *values)
 {
@@ -48,7 +39,8 @@ static void put_cold(struct client_hot *hot, uint32_t i, uint64_t key, const uin
 
 	hot->keys[i] = key;
 	for (uint32_t k = 0; k < width; k++)
-		hot->floats[(size_t)i * width + k] = value_of(hot, values[k]);
+		hot->floats[(size_t)i * width + k] =
+			hot_value(values[k], hot->about.kind == SPARSE_FIXED, hot->unit);
 }
 
 static void push_cold(struct shard *shard, struct trib_sparse_request *request, uint32_t n)
@@ -86,16 +78,9 @@ bool client_hot_take(struct shard *shard, uint64_t key, const float *row)
 		return false;
 	hot->has_cold = had_cold;
 	hot->counts[number]++; /* the server counts cold rows itself */
-	hot->order[hot->n] = number << 16 | hot->n;
+	hot->order[hot->n] = hot_order_entry(number, hot->n);
 	hot->n++;
 	return true;
-}
-
-static int compare_order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
@@ -108,11 +93,12 @@ void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 		return;
 	hot->n = 0;
 	width = hot->about.width;
-	qsort(hot->order, n, sizeof(*hot->order), compare_order);
+	hot_order_sort(hot->order, n);
 	for (uint32_t i = 0; i < n; i++) {
-		hot->numbers[i] = (uint16_t)(hot->order[i] >> 16);
+		hot->numbers[i] = hot_order_row(hot->order[i]);
 		memcpy(hot->sorted + (size_t)i * width,
-		       hot->values + (size_t)(hot->order[i] & 0xffff) * width, (size_t)width * 4);
+		       hot->values + (size_t)hot_order_place(hot->order[i]) * width,
+		       (size_t)width * 4);
 	}
 	/* The lock was held since client_hot_take(), so the map and the room are the same. */
 	request->left += hot_sender_post(

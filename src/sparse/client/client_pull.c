@@ -2,6 +2,7 @@
 /* Pulls of hot rows from an aggregator's cache. What it lacks is asked for at the server. */
 #include "sparse/client/client_hot_state.h"
 #include "sparse/client/client_queue.h"
+#include "sparse/hot/hot_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,9 +86,9 @@ static bool ask(struct client_hot *hot, struct trib_sparse_request *request,
 	if (!item)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		item->numbers[i] = (uint16_t)(hot->order[from + i] >> 16);
+		item->numbers[i] = hot_order_row(hot->order[from + i]);
 		item->keys[i] = map->keys[item->numbers[i]];
-		item->places[i] = places[hot->places[hot->order[from + i] & 0xffff]];
+		item->places[i] = places[hot->places[hot_order_place(hot->order[from + i])]];
 	}
 	if (!hot_puller_ask(&hot->puller, (uintptr_t)item, (uint16_t)map->generation, item->numbers,
 	                    n)) {
@@ -96,13 +97,6 @@ static bool ask(struct client_hot *hot, struct trib_sparse_request *request,
 	}
 	request->left++;
 	return true;
-}
-
-static int compare_order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 size_t client_hot_pull(struct shard *shard, struct trib_sparse_request *request,
@@ -119,13 +113,13 @@ size_t client_hot_pull(struct shard *shard, struct trib_sparse_request *request,
 		uint32_t row = hot_map_row(map, keys[order[i]]);
 
 		if (row < hot->rows && taken < hot->rows) {
-			hot->order[taken] = row << 16 | taken;
+			hot->order[taken] = hot_order_entry(row, taken);
 			hot->places[taken++] = order[i];
 		} else {
 			order[cold++] = order[i];
 		}
 	}
-	qsort(hot->order, taken, sizeof(*hot->order), compare_order);
+	hot_order_sort(hot->order, taken);
 	for (uint32_t from = 0, k; from < taken; from += k) {
 		uint32_t left = taken - from;
 
@@ -133,7 +127,7 @@ size_t client_hot_pull(struct shard *shard, struct trib_sparse_request *request,
 		if (ask(hot, request, map, places, from, k))
 			continue;
 		for (uint32_t i = from; i < from + k; i++)
-			order[cold++] = hot->places[hot->order[i] & 0xffff];
+			order[cold++] = hot->places[hot_order_place(hot->order[i])];
 	}
 	return cold;
 }

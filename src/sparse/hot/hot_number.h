@@ -56,4 +56,15 @@ static inline bool hot_from_bits(const float *row, uint32_t width, uint32_t *out
 	return true;
 }
 
+/* A value or a sum of either kind: in fixed point, or by table. */
+static inline float hot_value(uint32_t value, bool is_fixed, double unit)
+{
+	float bits;
+
+	if (is_fixed)
+		return hot_to_float(value, unit);
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
 #endif

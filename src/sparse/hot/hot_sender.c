@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/hot/hot_sender.h"
 
+#include "sparse/hot/hot_order.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,7 +162,7 @@ static void hand_back(struct hot_sender *sender, uint64_t sequence, bool is_lost
 	          (struct hot_back){ .is_lost = is_lost });
 }
 
-/* Rows of a payload into another one. order[i]: number << 16 | place. Gives the bytes. */
+/* Rows of a payload into another one. `order`: as in hot_order.h. Gives the bytes. */
 static uint32_t pick_rows(void *to, void *from, const uint32_t *order, uint32_t n)
 {
 	const struct sparse_rows *head = from;
@@ -172,18 +174,11 @@ static uint32_t pick_rows(void *to, void *from, const uint32_t *order, uint32_t 
 	*(struct sparse_rows *)to =
 		(struct sparse_rows){ .n = (uint16_t)n, .width = (uint16_t)width };
 	for (uint32_t i = 0; i < n; i++) {
-		sparse_numbers(to)[i] = (sparse_number)(order[i] >> 16);
+		sparse_numbers(to)[i] = hot_order_row(order[i]);
 		memcpy(sparse_values(to, n) + (size_t)i * width,
-		       values + (size_t)(order[i] & 0xffff) * width, (size_t)width * 4);
+		       values + (size_t)hot_order_place(order[i]) * width, (size_t)width * 4);
 	}
 	return bytes;
-}
-
-static int compare_order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* Gives a packet that no sum has, and never will have, the numbers of the newest map. */
@@ -199,15 +194,15 @@ static void renumber(struct hot_sender *sender, uint64_t sequence)
 		uint32_t row = calls->renumber(calls->context, packet->generation, numbers[i]);
 
 		if (row != HOT_NO_ROW)
-			sender->order[kept++] = row << 16 | i;
+			sender->order[kept++] = hot_order_entry(row, i);
 		else
-			sender->order[n - ++lacks] = (uint32_t)numbers[i] << 16 | i;
+			sender->order[n - ++lacks] = hot_order_entry(numbers[i], i);
 	}
 	if (!kept) {
 		hand_back(sender, sequence, false);
 		return;
 	}
-	qsort(sender->order, kept, sizeof(*sender->order), compare_order);
+	hot_order_sort(sender->order, kept);
 	pick_rows(gone, payload, sender->order + kept, lacks);
 	memcpy(spare_at(sender, 1), payload, packet->bytes);
 	packet->bytes = pick_rows(payload, spare_at(sender, 1), sender->order, kept);

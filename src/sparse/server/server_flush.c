@@ -120,16 +120,6 @@ void hot_flush_close(struct server_hot *hot)
 
 /* ---- the log ---- */
 
-static float float_of(const struct server_hot *hot, uint32_t value)
-{
-	float bits;
-
-	if (hot->about.kind == SPARSE_FIXED)
-		return hot_to_float(value, hot->unit);
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 /* Rows with their keys; gives their number. A row without a key has no gradient to lose. */
 static uint32_t rows_convert(struct server_hot *hot, const struct hot_flush *flush,
                              const struct hot_map *map, uint32_t width)
@@ -144,7 +134,8 @@ static uint32_t rows_convert(struct server_hot *hot, const struct hot_flush *flu
 		hot->keys[n] = key;
 		for (uint32_t k = 0; k < width; k++)
 			hot->values[(size_t)n * width + k] =
-				float_of(hot, flush->values[(size_t)i * width + k]);
+				hot_value(flush->values[(size_t)i * width + k],
+			                  hot->about.kind == SPARSE_FIXED, hot->unit);
 		n++;
 	}
 	return n;

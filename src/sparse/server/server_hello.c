@@ -113,14 +113,6 @@ static trib_status memory_check(const struct sparse_server *server, uint64_t cli
 
 /* ---- tables ---- */
 
-static struct server_table *table_find(struct sparse_server *server, uint32_t number)
-{
-	for (uint32_t i = 0; i < server->n_tables; i++)
-		if (server->tables[i]->number == number)
-			return server->tables[i];
-	return NULL;
-}
-
 static struct server_table *table_add(struct sparse_server *server, uint32_t number,
                                       const char *name)
 {
@@ -156,7 +148,7 @@ static trib_status table_get(struct sparse_server *server, const struct message_
 		status = sparse_log_table(server->log, &options, now, &number);
 	if (status != TRIB_OK)
 		return status;
-	*out = table_find(server, number);
+	*out = server_table_find(server, number);
 	if (!*out)
 		*out = table_add(server, number, hello->table.name);
 	return *out ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory for a table");

@@ -79,4 +79,14 @@ struct sparse_server {
 	uint64_t rates_at;
 };
 
+/* The table that is open under this number of the log; NULL: none is. */
+static inline struct server_table *server_table_find(const struct sparse_server *server,
+                                                     uint32_t number)
+{
+	for (uint32_t i = 0; i < server->n_tables; i++)
+		if (server->tables[i]->number == number)
+			return server->tables[i];
+	return NULL;
+}
+
 #endif

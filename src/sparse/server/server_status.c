@@ -13,20 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct server_table *table_live(const struct sparse_server *server, uint32_t number)
-{
-	for (uint32_t i = 0; i < server->n_tables; i++)
-		if (server->tables[i]->number == number)
-			return server->tables[i];
-	return NULL;
-}
-
 /* ---- JSON ---- */
 
 static void table_print(const struct sparse_server *server, uint32_t number, FILE *out)
 {
 	const struct sparse_table *table = server->state->tables[number];
-	const struct server_table *live = table_live(server, number);
+	const struct server_table *live = server_table_find(server, number);
 	uint32_t slowest = 0;
 
 	fprintf(out, "%s{\"name\":", number ? "," : "");
@@ -100,7 +92,7 @@ static void json_print(const struct sparse_server *server, FILE *out, uint64_t n
 static void table_tell(const struct sparse_server *server, uint32_t number, FILE *out)
 {
 	const struct sparse_table *table = server->state->tables[number];
-	const struct server_table *live = table_live(server, number);
+	const struct server_table *live = server_table_find(server, number);
 	uint32_t slowest = 0;
 
 	fprintf(out, "\n  table %s: %u rows of width %u, %s, %.1f MB, incarnation %u",
