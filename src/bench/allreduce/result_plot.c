@@ -17,13 +17,6 @@ static double limit_gbps(const struct bench_result *result)
 	return result->limit_s > 0 ? (double)result->bytes * 8 / result->limit_s / 1e9 : 0;
 }
 
-static void bytes_text(double bytes, char *text, size_t size)
-{
-	char own[24];
-
-	snprintf(text, size, "%s", bench_bytes_text((uint64_t)bytes, own));
-}
-
 static struct chart_line *line_new(struct chart *chart, const char *name, bool dashed)
 {
 	struct chart_line *line = &chart->lines[chart->n];
@@ -87,7 +80,7 @@ trib_status bench_plot_write(const void *context, const char *path)
 		                .y_title = "Gb/s (size / median time)",
 		                .y_format = "%.3g",
 		                .x_log = true,
-		                .x_text = bytes_text };
+		                .x_text = bench_bytes_label };
 	for (unsigned system = 0; system < report->n_systems; system++)
 		system_add(&chart, report, system);
 	limit_add(&chart, report, true, "limit of aggregation");

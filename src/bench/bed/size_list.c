@@ -92,3 +92,10 @@ const char *bench_bytes_text(uint64_t bytes, char out[24])
 	snprintf(out, 24, "%llu%.1s", (unsigned long long)bytes, units + unit);
 	return out;
 }
+
+void bench_bytes_label(double bytes, char *text, size_t size)
+{
+	char own[24];
+
+	snprintf(text, size, "%s", bench_bytes_text((uint64_t)bytes, own));
+}

@@ -30,5 +30,7 @@ trib_status count_list_take(void *context, const char *text);
 
 /* "16M", "2.5e6", "1000": the shortest exact form. */
 const char *bench_bytes_text(uint64_t bytes, char out[24]);
+/* The same as the label of a place in a chart. */
+void bench_bytes_label(double bytes, char *text, size_t size);
 
 #endif

@@ -9,13 +9,6 @@
 _Static_assert(LATENCY_SYSTEMS_MAX <= CHART_LINES_MAX && BENCH_SIZES_MAX <= CHART_POINTS_MAX,
                "all systems are in one chart");
 
-static void bytes_text(double bytes, char *text, size_t size)
-{
-	char own[24];
-
-	snprintf(text, size, "%s", bench_bytes_text((uint64_t)bytes, own));
-}
-
 /* `place`: results of this number of hosts, over the size; NULL: all, over the hosts. */
 static void system_add(struct chart *chart, const struct latency_report *report, unsigned system,
                        const struct bench_place *place)
@@ -61,7 +54,7 @@ static trib_status chart_make(const struct latency_report *report, const struct 
 		                .y_format = "%.3g",
 		                .x_log = true,
 		                .y_log = true,
-		                .x_text = place ? bytes_text : NULL };
+		                .x_text = place ? bench_bytes_label : NULL };
 	for (unsigned system = 0; system < report->n_systems; system++)
 		system_add(&chart, report, system, place);
 	return chart_write(&chart, path);

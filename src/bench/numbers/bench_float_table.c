@@ -5,6 +5,7 @@
 #include "bench/report/samples.h"
 #include "bench/report/table.h"
 #include "number/float_table.h"
+#include "number/format.h"
 #include "number/number.h"
 #include "options/options.h"
 
@@ -55,14 +56,6 @@ static float source_draw(struct source *source)
 
 /* ---- sums, each in its way ---- */
 
-static uint32_t bits_of(float value)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 static void sum_by_table(struct sums *it)
 {
 	for (size_t i = 0; i < it->sums; i++) {
@@ -70,7 +63,7 @@ static void sum_by_table(struct sums *it)
 
 		for (unsigned w = 0; w < it->addends; w++)
 			sum = float_table_add(it->tables, sum,
-			                      bits_of(it->values[w * it->sums + i]));
+			                      f32_bits(it->values[w * it->sums + i]));
 		memcpy(&it->results[i], &sum, sizeof(sum));
 	}
 }

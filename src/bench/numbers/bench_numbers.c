@@ -2,6 +2,7 @@
 #include "bench/numbers/bench_numbers.h"
 
 #include "base/random_bits.h"
+#include "bench/report/samples.h"
 #include "bench/report/table.h"
 #include "number/narrow.h"
 #include "options/options.h"
@@ -178,13 +179,6 @@ struct error_stats {
 	double mean, rare; /* of the absolute error, over the root mean square of exact sums */
 };
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static struct error_stats error_of(struct numbers *numbers, const float *sums)
 {
 	double squares = 0, total = 0, size;
@@ -195,7 +189,7 @@ static struct error_stats error_of(struct numbers *numbers, const float *sums)
 		squares += numbers->exact[i] * numbers->exact[i];
 	}
 	size = sqrt(squares / (double)numbers->count);
-	qsort(numbers->errors, numbers->count, sizeof(double), compare);
+	stats_sort(numbers->errors, numbers->count);
 	return (struct error_stats){
 		.mean = total / (double)numbers->count / size,
 		.rare = numbers->errors[(size_t)(RARE * (double)(numbers->count - 1))] / size,

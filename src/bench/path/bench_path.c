@@ -6,6 +6,7 @@
 #include "bench/bed/size_list.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/progress.h"
+#include "bench/report/samples.h"
 #include "options/net_options.h"
 #include "options/options.h"
 
@@ -84,13 +85,6 @@ static struct mark mark_now(const struct path_job *job)
 	return mark;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void row_fill(struct path_row *row, struct path_job *job, const struct mark *from,
                      const struct mark *to)
 {
@@ -110,7 +104,7 @@ static void row_fill(struct path_row *row, struct path_job *job, const struct ma
 	row->repeated = job->packets ? (double)job->repeated / (double)job->packets : 0;
 	row->messages = job->messages;
 	if (job->n_latencies) {
-		qsort(job->latencies, job->n_latencies, sizeof(job->latencies[0]), compare);
+		stats_sort(job->latencies, job->n_latencies);
 		row->latency_s = job->latencies[job->n_latencies / 2];
 	}
 }

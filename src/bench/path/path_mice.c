@@ -7,6 +7,7 @@
 #include "bench/path/bench_path.h"
 
 #include "base/clock.h"
+#include "bench/report/samples.h"
 #include "path/udp.h"
 
 #include <netinet/in.h>
@@ -152,13 +153,6 @@ trib_status path_mice_start(const struct path_bed *bed, uint32_t bytes, struct p
 	return status_fail(TRIB_ERR_SYSTEM, "--mice: cannot listen for short flows");
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void path_mice_stop(struct path_mice *mice)
 {
 	if (!mice)
@@ -166,7 +160,7 @@ void path_mice_stop(struct path_mice *mice)
 	mice->stop = true;
 	pthread_join(mice->threads[1], NULL);
 	pthread_join(mice->threads[0], NULL);
-	qsort(mice->fct->seconds, mice->fct->n, sizeof(mice->fct->seconds[0]), compare);
+	stats_sort(mice->fct->seconds, mice->fct->n);
 	free(mice);
 }
 

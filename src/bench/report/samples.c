@@ -42,9 +42,14 @@ bool stats_mean(const double *samples, unsigned ranks, unsigned iterations, doub
 	return ranks > 0;
 }
 
-double stats_median(double *values, size_t n)
+void stats_sort(double *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), double_compare);
+}
+
+double stats_median(double *values, size_t n)
+{
+	stats_sort(values, n);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

@@ -44,6 +44,8 @@ void stats_range(const double *values, unsigned n, struct bench_range *out);
 /* Condenses a[i] / b[i], so that changes from run to run affect both of a pair alike. */
 void stats_ratio(const double *a, const double *b, unsigned n, struct bench_range *out);
 
+/* In ascending order. */
+void stats_sort(double *values, size_t n);
 /* Mean of the two middle values if n is even. Reorders `values`; n is at least 1. */
 double stats_median(double *values, size_t n);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plots of simulations: gain and score over seeds; the cluster over time. */
 #include "bench/report/chart.h"
+#include "bench/report/samples.h"
 #include "cli/sim/sim_command.h"
 
 #include <stdlib.h>
@@ -108,13 +109,6 @@ static trib_status time_plot(const struct sim_setup *setup, const struct sim_tas
 	return chart_end(chart, setup->plot, "utilization");
 }
 
-static int points_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Draws the figure of all seeds in ascending order, which shows the spread. */
 static trib_status seeds_line(struct chart_line *line, const char *name,
                               const struct sim_task *tasks, unsigned n, sim_figure *figure,
@@ -126,7 +120,7 @@ static trib_status seeds_line(struct chart_line *line, const char *name,
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u seeds", n);
 	for (unsigned i = 0; i < n; i++)
 		values[i] = scale * figure(&tasks[i].result);
-	qsort(values, n, sizeof(*values), points_compare);
+	stats_sort(values, n);
 	line->name = name;
 	line->n = n < CHART_POINTS_MAX ? n : CHART_POINTS_MAX;
 	for (unsigned i = 0; i < line->n; i++) {
