@@ -3,7 +3,8 @@
  * settings: all settings as one table. The environment, the configuration file and `trib
  * show config` use it. A value is looked up in this order: the environment; the file
  * named by TRIB_CONFIG (lines NAME=value, # comments; default /etc/tributary.conf);
- * variables of launchers (mpirun, srun, torchrun); the default.
+ * variables of launchers (mpirun, srun, torchrun); the default. settings_table.c has the table,
+ * settings_text.c looks values up, settings.c parses them.
  */
 #ifndef TRIB_BASE_SETTINGS_H
 #define TRIB_BASE_SETTINGS_H
@@ -11,6 +12,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum setting_type {
@@ -126,6 +128,8 @@ extern const struct setting_limits setting_limits[SETTINGS_N];
 
 /* Must the value be hidden from output? */
 bool setting_is_secret(enum setting_id id);
+/* Takes the next word of a list such as `elsewhere` or `words`; false at its end. */
+bool setting_word_next(const char **list, char *word, size_t room);
 /* The text of a setting and, in *origin, its source; NULL: it has no value. */
 const char *setting_text(enum setting_id id, const char **origin);
 /* The parsed value. An error names the variable and what is expected. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for large arrays is zero and aligned, for every size, also for none. */
-#include "base/large_memory.h"
+#include "glm/data/large_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

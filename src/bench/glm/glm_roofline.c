@@ -3,7 +3,7 @@
 
 #include "base/random_bits.h"
 #include "base/clock.h"
-#include "base/large_memory.h"
+#include "glm/data/large_memory.h"
 #include "glm/kernel/glm_kernel.h"
 
 #include <stdio.h>

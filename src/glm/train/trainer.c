@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/trainer.h"
 
-#include "base/large_memory.h"
+#include "glm/data/large_memory.h"
 #include "base/status.h"
 #include "glm/train/train_epoch.h"
 

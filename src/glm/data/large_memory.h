@@ -3,8 +3,8 @@
  * Zeroed memory for large arrays that are read in a random order. It lies in huge pages where the
  * system has them: with small pages, each new place costs a walk through the page tables.
  */
-#ifndef TRIB_BASE_LARGE_MEMORY_H
-#define TRIB_BASE_LARGE_MEMORY_H
+#ifndef TRIB_GLM_LARGE_MEMORY_H
+#define TRIB_GLM_LARGE_MEMORY_H
 
 #include <stddef.h>
 

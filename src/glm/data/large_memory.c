@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/large_memory.h"
+#include "glm/data/large_memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>
