@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define POOL_LEAST 12u       /* log2 of the shortest message in a pool: 4 KiB */
+#define POOL_HEAD 64u        /* bytes of a message's own head, beside its vector */
+#define POOL_LEAST 12u       /* log2 of the shortest vector's room in a pool: 4 KiB */
 #define POOL_LISTS 10u       /* each one of messages twice as long */
 #define POOL_MOST (4u << 20) /* bytes that wait in a pool */
 
@@ -37,22 +38,28 @@ static inline void queue_init(struct message_queue *queue)
 	*queue = (struct message_queue){ .end = &queue->first };
 }
 
+/* Bytes of the messages in a list: vectors are often a power of two, and each has a head. */
+static inline uint32_t pool_room(unsigned list)
+{
+	return POOL_HEAD + (1u << (POOL_LEAST + list));
+}
+
 /* Its data is not initialized; NULL: no memory. `pool`: where it goes when it is freed, or NULL. */
 static inline struct message *message_new(struct message_pool *pool, uint32_t bytes)
 {
 	struct message *message;
 	unsigned list = 0;
 
-	while (list < POOL_LISTS && bytes > 1u << (POOL_LEAST + list))
+	while (list < POOL_LISTS && bytes > pool_room(list))
 		list++;
 	if (!pool || list == POOL_LISTS) {
 		message = malloc(sizeof(*message) + bytes);
 		pool = NULL;
 	} else if ((message = pool->lists[list])) {
 		pool->lists[list] = message->next;
-		pool->waits -= 1u << (POOL_LEAST + list);
+		pool->waits -= pool_room(list);
 	} else {
-		message = malloc(sizeof(*message) + (1u << (POOL_LEAST + list)));
+		message = malloc(sizeof(*message) + pool_room(list));
 	}
 	if (message)
 		*message = (struct message){ .pool = pool, .bytes = bytes, .list = (uint8_t)list };
@@ -62,7 +69,7 @@ static inline struct message *message_new(struct message_pool *pool, uint32_t by
 static inline void message_free(struct message *message)
 {
 	struct message_pool *pool = message ? message->pool : NULL;
-	size_t bytes = pool ? 1u << (POOL_LEAST + message->list) : 0;
+	size_t bytes = pool ? pool_room(message->list) : 0;
 
 	if (!pool || pool->waits + bytes > POOL_MOST) {
 		free(message);
