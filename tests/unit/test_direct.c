@@ -12,7 +12,7 @@
 
 #include "reduce_reference.h"
 #include "short.h"
-#include "worker/ring/direct.h"
+#include "worker/ring/direct_row.h"
 #include "worker/ring/gather_steps.h"
 
 #include <string.h>
@@ -20,12 +20,14 @@
 #define RANKS_MAX 9u
 #define CALLS_MAX 6u
 #define PAYLOAD 1448u
+#define LONG 16384u /* bytes of a share whose sum does not travel in steps */
 
 struct world {
 	unsigned ranks;
 	uint64_t random;
 	uint64_t messages;
-	unsigned calls[RANKS_MAX], finished[RANKS_MAX];
+	unsigned calls[RANKS_MAX];
+	unsigned posted[RANKS_MAX], finished[RANKS_MAX]; /* direct calls */
 	struct direct members[RANKS_MAX];
 	struct message_queue links[RANKS_MAX][RANKS_MAX]; /* from, to */
 };
@@ -33,6 +35,7 @@ struct world {
 /* One collective of all ranks. */
 struct call {
 	enum direct_what what; /* DIRECT_SHARE: an allreduce that is cut */
+	size_t segment;        /* bytes; of such an allreduce */
 	unsigned root;
 	trib_type type;
 	trib_op op;
@@ -81,7 +84,7 @@ static struct round_spec spec_of(const struct world *world, const struct call *c
 		                   .count = call->count,
 		                   .from = WIRE_ALL,
 		                   .to = WIRE_ALL,
-		                   .small = (uint8_t)world->ranks,
+		                   .small = (uint8_t)(round_is_small(bytes) ? world->ranks : 0),
 		                   .source = call->in_place ? call->out[r] : call->in[r],
 		                   .target = call->out[r] };
 
@@ -112,29 +115,46 @@ static struct round_spec spec_of(const struct world *world, const struct call *c
 	return spec;
 }
 
-static void post_one(struct world *world, unsigned r, enum direct_what what,
-                     const struct round_spec *specs, unsigned n)
+static trib_status post_one(struct world *world, unsigned r, struct direct_call *call)
 {
-	struct direct_call *call = direct_call_new(what, specs, n, NULL);
-
 	assert_non_null(call);
-	assert_int_equal(direct_post(&world->members[r], call), TRIB_OK);
+	world->posted[r]++;
+	return direct_post(&world->members[r], call);
+}
+
+static trib_status post_row(struct world *world, unsigned r, const struct call *call)
+{
+	struct round_spec whole = spec_of(world, call, r, 0);
+	trib_status status = TRIB_OK;
+	struct direct_call *row;
+	unsigned n, posted = world->posted[r];
+
+	row = direct_row_new(&whole, world->ranks, PAYLOAD, call->segment, NULL, &n);
+	while (row && status == TRIB_OK) {
+		struct direct_call *next = row->next;
+
+		status = post_one(world, r, row);
+		row = next;
+	}
+	if (status == TRIB_OK)
+		assert_int_equal(world->posted[r] - posted, n);
+	direct_row_free(row);
+	return status;
 }
 
 static void post(struct world *world, unsigned r, const struct call *call)
 {
-	struct round_spec specs[RANKS_MAX], back[RANKS_MAX], whole = spec_of(world, call, r, 0);
-	bool parts = call->what == DIRECT_SCATTER || call->what == DIRECT_GATHER ||
-	             call->what == DIRECT_SHARE;
+	bool parts = call->what == DIRECT_SCATTER || call->what == DIRECT_GATHER;
 	unsigned n = parts ? world->ranks : 1;
+	struct round_spec specs[RANKS_MAX];
 
+	if (call->what == DIRECT_SHARE) {
+		assert_int_equal(post_row(world, r, call), TRIB_OK);
+		return;
+	}
 	for (unsigned k = 0; k < n; k++)
 		specs[k] = spec_of(world, call, r, k);
-	if (call->what == DIRECT_SHARE)
-		direct_cut(&whole, world->ranks, PAYLOAD, specs, back);
-	post_one(world, r, call->what, specs, n);
-	if (call->what == DIRECT_SHARE)
-		post_one(world, r, DIRECT_BACK, back, n);
+	assert_int_equal(post_one(world, r, direct_call_new(call->what, specs, n, NULL)), TRIB_OK);
 }
 
 /* A rank writes its next message. False: none may leave. */
@@ -182,7 +202,7 @@ static bool finish_call(struct world *world, unsigned r)
 	struct direct_call *call = direct_finish(&world->members[r], &status);
 
 	assert_int_equal(status, TRIB_OK);
-	world->finished[r] += call && call->what != DIRECT_SHARE;
+	world->finished[r] += call != NULL;
 	direct_call_free(call);
 	return call;
 }
@@ -208,7 +228,8 @@ static void run(struct world *world, const struct call *calls, unsigned n)
 		stuck = acted ? 0 : stuck + 1;
 	}
 	for (unsigned r = 0; r < world->ranks; r++) {
-		assert_int_equal(world->finished[r], world->calls[r] ? n : 1);
+		assert_int_equal(world->calls[r], n);
+		assert_int_equal(world->finished[r], world->posted[r]);
 		assert_null(world->members[r].first);
 	}
 }
@@ -249,7 +270,7 @@ static void call_check(const struct world *world, const struct call *call)
 		if (call->what == DIRECT_GATHER || call->what == DIRECT_BROADCAST ||
 		    (call->what == DIRECT_REDUCE && r != call->root))
 			continue;
-		reduce_expect(call->type, call->op, parts, world->ranks, call->count, PAYLOAD, 0,
+		reduce_expect(call->type, call->op, parts, world->ranks, call->count, PAYLOAD, 32,
 		              call->expected);
 		assert_memory_equal(call->out[r], call->expected, bytes);
 	}
@@ -283,7 +304,30 @@ static void choose_call(struct world *world, struct call *call)
 		               .op = (trib_op)draw(world, 4),
 		               .count = draw(world, 3) ? draw(world, 8000) : draw(world, 4),
 		               .in_place = draw(world, 2),
+		               .segment = draw(world, 3) ? 1 + draw(world, 30000) : 1u << 20,
 		               .values = values[draw(world, 4)] };
+	if (call->what == DIRECT_SHARE && draw(world, 8) == 0)
+		call->count += draw(world, 80000);
+}
+
+/* That a rank sends in an allreduce that is cut. Segments have whole blocks, at least one. The sums
+ * of a short one travel in steps. */
+static uint64_t messages_of_row(const struct world *world, const struct call *call, unsigned all,
+                                unsigned steps)
+{
+	const struct round_spec whole = spec_of(world, call, 0, 0);
+	size_t per = round_spec_block(&whole, PAYLOAD), element = trib_type_size(call->type);
+	size_t each = call->segment / element / per * per;
+	uint64_t messages = 0;
+
+	each = each ? each : per;
+	for (size_t first = 0; first < call->count; first += each) {
+		size_t left = call->count - first, bytes = (left < each ? left : each) * element;
+
+		messages +=
+			world->ranks == 2 ? 1 : all + (bytes > LONG * world->ranks ? all : steps);
+	}
+	return messages;
 }
 
 /* That a rank sends in a call. */
@@ -292,9 +336,9 @@ static uint64_t messages_of(const struct world *world, const struct call *call)
 	unsigned all = world->ranks - 1;
 	unsigned gather = gather_takes_steps(world->ranks) ? gather_steps(world->ranks) : all;
 
-	return call->what == DIRECT_GATHER  ? gather
-	       : call->what == DIRECT_SHARE ? all + gather
-	                                    : all;
+	if (call->what == DIRECT_SHARE)
+		return messages_of_row(world, call, all, gather);
+	return call->what == DIRECT_GATHER ? gather : all;
 }
 
 static void every_collective_is_exact(void **state)
@@ -447,6 +491,78 @@ static void a_late_rank_is_known(void **state)
 	world_close(&world);
 }
 
+static size_t bytes_in(const struct message_queue *queue)
+{
+	size_t bytes = 0;
+
+	for (const struct message *message = queue->first; message; message = message->next)
+		bytes += message->bytes - sizeof(struct direct_head);
+	return bytes;
+}
+
+/* Rank 1 does not call: it keeps no more than DIRECT_AHEAD bytes of all messages of each other
+ * rank, nor have they written more, although two vectors are much longer. */
+static void a_late_rank_keeps_little(void **state)
+{
+	struct call call = { .what = DIRECT_SHARE, .type = TRIB_I32, .count = 1 << 20 };
+	const unsigned late = 1;
+
+	(void)state;
+	for (unsigned ranks = 2; ranks <= 5; ranks++) {
+		struct world world;
+		size_t most = DIRECT_AHEAD / (ranks - 1), kept;
+
+		call.segment = 100000 * ranks;
+		world_open(&world, ranks, ranks);
+		call_make(&world, &call, ranks);
+		for (unsigned i = 0; i < 2 * ranks; i++)
+			if (i % ranks != late)
+				post(&world, i % ranks, &call);
+		for (unsigned turn = 0; turn < 100; turn++)
+			for (unsigned i = 0; i < ranks * ranks; i++) {
+				while (write_message(&world, i / ranks))
+					;
+				take_message(&world, i / ranks, i % ranks);
+			}
+		for (unsigned r = 0; r < ranks; r++) {
+			kept = bytes_in(&world.members[late].early[r]);
+			if (r != late)
+				assert_in_range(kept, most / 4, most + 2 * PAYLOAD);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			post(&world, late, &call);
+		run(&world, &call, 0);
+		call_check(&world, &call);
+		call_free(&world, &call);
+		world_close(&world);
+	}
+}
+
+/* The first segments are the same, but not the vectors. */
+static void long_vectors_may_not_differ(void **state)
+{
+	struct call call = { .what = DIRECT_SHARE, .type = TRIB_I32, .segment = 40000 };
+	struct call other = call;
+	struct world world;
+
+	(void)state;
+	call.count = 30000;
+	other.count = 50000;
+	world_open(&world, 3, 1);
+	call_make(&world, &call, 1);
+	call_make(&world, &other, 1);
+	post(&world, 0, &call);
+	post(&world, 1, &other);
+	assert_true(write_message(&world, 1) && write_message(&world, 1));
+	assert_int_equal(direct_take(&world.members[0], 1, queue_get(&world.links[1][0])),
+	                 TRIB_ERR_MISMATCH);
+	assert_non_null(strstr(trib_last_error(), "rank 1 called allreduce of 50000 i32"));
+	assert_non_null(strstr(trib_last_error(), "rank 0 called allreduce of 30000 i32"));
+	call_free(&world, &call);
+	call_free(&world, &other);
+	world_close(&world);
+}
+
 static size_t pool_waits(const struct message_pool *pool)
 {
 	size_t bytes = 0;
@@ -497,6 +613,8 @@ int main(void)
 		cmocka_unit_test(damaged_messages_are_refused),
 		cmocka_unit_test(ways_may_not_differ),
 		cmocka_unit_test(a_late_rank_is_known),
+		cmocka_unit_test(a_late_rank_keeps_little),
+		cmocka_unit_test(long_vectors_may_not_differ),
 		cmocka_unit_test(a_pool_gives_messages_again),
 	};
 

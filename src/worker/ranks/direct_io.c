@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/wait_choice.h"
+#include "worker/ring/direct_row.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -370,23 +371,22 @@ void direct_poll(struct trib_comm *comm)
 	pthread_mutex_unlock(&io->driver);
 }
 
-void direct_start(struct trib_comm *comm, struct direct_call *first, struct direct_call *second)
+void direct_start(struct trib_comm *comm, struct direct_call *calls)
 {
 	struct direct_io *io = comm->direct;
 	trib_status status = TRIB_OK;
 
 	pthread_mutex_lock(&io->lock);
-	if (io->over) {
-		direct_call_free(first);
-		direct_call_free(second);
-	} else {
-		status = direct_post(&io->direct, first);
-		if (second && status == TRIB_OK)
-			status = direct_post(&io->direct, second);
-		else
-			direct_call_free(second);
-		if (status != TRIB_OK)
-			comm_fail(comm, status, "%s", trib_last_error());
+	while (calls && !io->over && status == TRIB_OK) {
+		struct direct_call *next = calls->next;
+
+		status = direct_post(&io->direct, calls);
+		calls = next;
+	}
+	if (status != TRIB_OK)
+		comm_fail(comm, status, "%s", trib_last_error());
+	direct_row_free(calls);
+	if (!io->over) {
 		advance(io);
 		push_due(io);
 	}

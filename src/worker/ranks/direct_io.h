@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * direct_io: the channels between all pairs of ranks, for small vectors (ring/direct.h). The thread
+ * direct_io: the channels between all pairs of ranks, for direct calls (ring/direct.h). The thread
  * that waits for a request drives them: it sends, receives and sums itself. While no thread waits,
  * the ring's thread does it.
  */
@@ -17,8 +17,8 @@ struct direct_io;
 
 /* ---- users' threads ---- */
 
-/* The calls begin, and their messages leave. Takes them over. The caller holds `posting`. */
-void direct_start(struct trib_comm *comm, struct direct_call *first, struct direct_call *second);
+/* The calls begin, and their messages leave. Takes the list over. The caller holds `posting`. */
+void direct_start(struct trib_comm *comm, struct direct_call *calls);
 /* A request goes around the ring. The caller holds `posting`. */
 void direct_note_ring(struct trib_comm *comm, const struct wire_call *call);
 /* Until the request has ended, or cannot end any more. */

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "worker/ranks/direct_io.h"
 #include "worker/ranks/ring_thread.h"
+#include "worker/ring/direct_row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -317,11 +318,38 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 }
 
 /* Bytes of all vectors of a request that goes directly to the other ranks; longer ones fill the
- * ring. With an aggregator, shorter ones go through its slots. */
+ * ring, except allreduces. With an aggregator, shorter ones go through its slots. */
 #define DIRECT_LONGEST 524288u
 #define DIRECT_SHORTEST 16384u
 /* Bytes of an allreduce that is not cut into parts. */
 #define DIRECT_WHOLE 4096u
+/* Bytes of a segment of a long allreduce. Short segments stay in the cache. A segment is longer if
+ * there would be more than SEGMENTS_MOST, or if ranks had shares below SHARE_LEAST bytes. */
+#define SEGMENT (512u << 10) /* 512 KiB */
+#define SEGMENTS_MOST 512u
+#define SHARE_LEAST (16u << 10) /* 16 KiB */
+
+static enum direct_what what_of(const struct round_spec *specs, size_t n)
+{
+	if (n > 1)
+		return specs[0].copy ? DIRECT_GATHER : DIRECT_SCATTER;
+	if (specs[0].copy)
+		return DIRECT_BROADCAST;
+	return specs[0].to == WIRE_ALL ? DIRECT_ALLREDUCE : DIRECT_REDUCE;
+}
+
+/* RDMA costs less than direct calls, and only the ring has it. A rank with trees knows the devices
+ * of the others when a trial has met them: if the user chose the ring, there is no trial. */
+static bool long_takes_ring(const struct trib_comm *comm)
+{
+	bool rdma = true;
+
+	if (!comm_is_ring(comm) && comm->config.way == WAYS_RING)
+		return true;
+	for (int r = 0; r < comm->config.size; r++)
+		rdma = rdma && comm->ring_mail->seats[r].rdma;
+	return rdma;
+}
 
 /* Does the request go directly? It may depend only on what is the same on all ranks. */
 static bool takes_direct(const struct trib_request *request, const struct round_spec *specs,
@@ -332,8 +360,10 @@ static bool takes_direct(const struct trib_request *request, const struct round_
 	bool has_root = n == 1 && (specs[0].from != WIRE_ALL || specs[0].to != WIRE_ALL);
 	uint64_t most = DIRECT_LONGEST / (has_root ? (uint64_t)comm->config.size - 1 : 1);
 
-	if (comm->config.ring != RING_AUTO || request->bytes > most || specs[0].per_word)
+	if (comm->config.ring != RING_AUTO || specs[0].per_word)
 		return false;
+	if (request->bytes > most)
+		return by_ranks && what_of(specs, n) == DIRECT_ALLREDUCE && !long_takes_ring(comm);
 	if (by_ranks)
 		return true;
 	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->turn_client &&
@@ -431,18 +461,6 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	return status;
 }
 
-/* A long vector of an allreduce is cut: a reduce-scatter of its parts, and an allgather. */
-static struct direct_call *cut_allreduce(struct trib_request *request,
-                                         const struct round_spec *spec, struct direct_call **second)
-{
-	struct round_spec share[WIRE_CHILDREN_MAX], back[WIRE_CHILDREN_MAX];
-	unsigned size = (unsigned)request->comm->config.size;
-
-	direct_cut(spec, size, request->comm->payload, share, back);
-	*second = direct_call_new(DIRECT_BACK, back, size, request);
-	return *second ? direct_call_new(DIRECT_SHARE, share, size, request) : NULL;
-}
-
 /* Ranks that only meet, as in a barrier, gather nothing: that may take fewer messages. */
 static struct direct_call *gather_nothing(struct trib_request *request,
                                           const struct round_spec *spec)
@@ -454,45 +472,58 @@ static struct direct_call *gather_nothing(struct trib_request *request,
 	return direct_call_new(DIRECT_GATHER, nothing, size, request);
 }
 
-static enum direct_what what_of(const struct round_spec *specs, size_t n)
+/* It may depend only on what is the same on all ranks. */
+static size_t segment_bytes(const struct trib_request *request)
 {
-	if (n > 1)
-		return specs[0].copy ? DIRECT_GATHER : DIRECT_SCATTER;
-	if (specs[0].copy)
-		return DIRECT_BROADCAST;
-	return specs[0].to == WIRE_ALL ? DIRECT_ALLREDUCE : DIRECT_REDUCE;
+	size_t size = (size_t)request->comm->config.size;
+	/* A share is longer than the mean by less than a block. */
+	size_t most = DIRECT_MOST / 2 * (size > 2 ? size : 1);
+	size_t segment = request->bytes / SEGMENTS_MOST;
+
+	segment = segment > SEGMENT ? segment : SEGMENT;
+	segment = segment > SHARE_LEAST * size ? segment : SHARE_LEAST * size;
+	return segment < most ? segment : most;
+}
+
+/* NULL: no memory. */
+static struct direct_call *direct_calls(struct trib_request *request,
+                                        const struct round_spec *specs, size_t n, unsigned *made)
+{
+	const struct trib_comm *comm = request->comm;
+	enum direct_what what = what_of(specs, n);
+	struct round_spec first = specs[0];
+	struct direct_call *call;
+
+	first.call = request->call;
+	if (what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE)
+		return direct_row_new(&first, (unsigned)comm->config.size, comm->payload,
+		                      segment_bytes(request), request, made);
+	*made = 1;
+	if (what == DIRECT_ALLREDUCE && !first.count)
+		call = gather_nothing(request, specs);
+	else
+		call = direct_call_new(what, specs, (unsigned)n, request);
+	if (call)
+		call->vectors[0].call = request->call;
+	return call;
 }
 
 /* The caller holds `posting`. */
 static trib_status start_direct(struct trib_request *request, const struct round_spec *specs,
                                 size_t n)
 {
-	struct trib_comm *comm = request->comm;
-	enum direct_what what = what_of(specs, n);
-	bool cut =
-		what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
-	struct direct_call *first, *second = NULL;
+	unsigned made;
+	struct direct_call *calls = direct_calls(request, specs, n, &made);
 	trib_status status;
 
-	if (what == DIRECT_ALLREDUCE && !specs[0].count)
-		first = gather_nothing(request, specs);
-	else
-		first = cut ? cut_allreduce(request, specs, &second)
-		            : direct_call_new(what, specs, (unsigned)n, request);
-	if (first)
-		first->vectors[0].call = request->call;
-	if (second)
-		second->vectors[0].call = request->call;
 	request->direct = true;
-	atomic_store(&request->rounds_left, 1u + cut);
-	status = first ? enter(request, NULL)
+	atomic_store(&request->rounds_left, made);
+	status = calls ? enter(request, NULL)
 	               : status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
-	if (status == TRIB_OK) {
-		direct_start(comm, first, second);
-	} else {
-		direct_call_free(first);
-		direct_call_free(second);
-	}
+	if (status == TRIB_OK)
+		direct_start(request->comm, calls);
+	else
+		direct_row_free(calls);
 	return status;
 }
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define STEPS_MOST 16384u /* bytes of the mean sum that a DIRECT_BACK sends in steps */
+
 void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t payload)
 {
 	*direct = (struct direct){ .rank = rank, .size = size, .payload = payload };
@@ -37,6 +39,7 @@ struct direct_call *direct_call_new(enum direct_what what, const struct round_sp
 	call->what = what;
 	call->owner = owner;
 	call->n = n;
+	call->behind = 1;
 	memcpy(call->vectors, vectors, n * sizeof(*vectors));
 	for (unsigned i = 0; i < n; i++)
 		call->count += vectors[i].count;
@@ -83,7 +86,8 @@ void direct_cut(const struct round_spec *whole, unsigned size, uint32_t payload,
 			                       .source = share[r].target,
 			                       .target = share[r].target,
 			                       .from = (uint8_t)r,
-			                       .to = WIRE_ALL };
+			                       .to = WIRE_ALL,
+			                       .call = whole->call };
 	}
 }
 
@@ -269,18 +273,27 @@ static struct cargo next_cargo(const struct direct *direct, const struct direct_
 	return (struct cargo){ step.sends, step.n };
 }
 
+/* Does the call have a message that may leave now? Calls end in their order. */
+static bool may_send(const struct direct *direct, struct direct_call *call)
+{
+	if (call->sent == messages_of(direct, call) ||
+	    (call->what == DIRECT_BACK && call->number - direct->first->number >= call->behind))
+		return false;
+	if (call->steps)
+		take_steps(direct, call);
+	return !call->steps || call->sent <= call->taken;
+}
+
 struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status)
 {
+	struct direct_call *call = direct->first;
 	struct message *message;
 	struct cargo cargo;
+	size_t ahead = 0;
 
-	for (struct direct_call *call = direct->first; call; call = call->next) {
-		if (call->what == DIRECT_BACK && call != direct->first)
-			return NULL;
-		if (call->steps)
-			take_steps(direct, call);
-		if (call->sent == messages_of(direct, call) ||
-		    (call->steps && call->sent > call->taken))
+	for (; call && (!ahead || ahead + call->bytes <= DIRECT_AHEAD); call = call->next) {
+		ahead += call->bytes;
+		if (!may_send(direct, call))
 			continue;
 		cargo = next_cargo(direct, call, to);
 		message = write_message(direct, call, cargo);
@@ -375,6 +388,25 @@ static uint64_t senders(const struct direct *direct, const struct direct_call *c
 	return some;
 }
 
+static size_t bytes_to_send(const struct direct *direct, const struct direct_call *call)
+{
+	size_t bytes = 0;
+
+	for (unsigned r = 0; r < direct->size; r++)
+		if (r != direct->rank)
+			bytes += cargo_bytes(call, cargo_of_pair(call, direct->rank, r));
+	return bytes;
+}
+
+/* Vectors that are passed on are copied once more. If sums are long, that costs more than messages.
+ * It may depend only on what is the same on all ranks. */
+static bool takes_steps(const struct direct *direct, const struct direct_call *call)
+{
+	bool is_long = call->what == DIRECT_BACK && call->count > (size_t)STEPS_MOST * direct->size;
+
+	return call->n > 1 && call->vectors[0].copy && gather_takes_steps(direct->size) && !is_long;
+}
+
 trib_status direct_post(struct direct *direct, struct direct_call *call)
 {
 	trib_status status = TRIB_OK;
@@ -382,8 +414,10 @@ trib_status direct_post(struct direct *direct, struct direct_call *call)
 	call->number = direct->posted++;
 	call->around = direct->around;
 	call->unheard = senders(direct, call);
-	call->steps = call->n > 1 && call->vectors[0].copy && gather_takes_steps(direct->size);
+	call->steps = takes_steps(direct, call);
 	call->missing = senders(direct, call);
+	call->bytes = bytes_to_send(direct, call);
+	call->next = NULL;
 	*direct->end = call;
 	direct->end = &call->next;
 	for (unsigned r = 0; r < direct->size && status == TRIB_OK; r++)

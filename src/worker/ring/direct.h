@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * direct: collectives of small vectors without an aggregator. Around the ring, a vector needs many
- * steps. Here every rank sends to every other rank, and one step is enough. Pure: it makes and
- * takes messages, and never sends one.
+ * direct: collectives of short vectors, and of segments of long ones, without an aggregator. Around
+ * the ring, a vector needs many steps. Here every rank sends to every other rank, and one step is
+ * enough. Pure: it makes and takes messages, and never sends one.
  *
  * A rank sends its part of a vector as it is, floats as floats, to the rank that wants the sum.
  * That rank has the parts of all ranks. It finds the scale of each block, and adds integers, as the
@@ -12,6 +12,7 @@
  *   allgather        each rank sends its vector to all
  *   allreduce        the same, and each rank sums all vectors; a longer vector is cut into parts,
  *                    for a reduce-scatter (DIRECT_SHARE) and an allgather of the sums (DIRECT_BACK)
+ *                    a long one is a row of such calls (direct_row.h)
  *   reduce           each rank sends its vector to the root
  *   broadcast        the root sends its vector to all
  *
@@ -30,7 +31,8 @@
 #include "worker/ring/message_queue.h"
 
 #define DIRECT_VERSION 3u
-#define DIRECT_MOST 1048576u /* bytes of the longest vector in a message */
+#define DIRECT_MOST 1048576u  /* bytes of the longest vector in a message */
+#define DIRECT_AHEAD 1048576u /* bytes of messages that are written before the first call ends */
 
 enum direct_what {
 	DIRECT_ALLREDUCE = 16, /* other numbers than enum ring_phase */
@@ -63,6 +65,8 @@ struct direct_call {
 	enum direct_what what;
 	size_t count;
 	uint32_t number, around;
+	unsigned behind;      /* DIRECT_BACK: so many calls behind its DIRECT_SHARE */
+	size_t bytes;         /* of all messages that this rank sends, without their heads */
 	bool steps;           /* an allgather in steps */
 	unsigned sent, taken; /* messages that were written; steps whose vectors have come */
 	uint64_t missing;     /* bits of ranks whose message has not come */
@@ -89,7 +93,8 @@ void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t p
 /* Frees all calls and messages. */
 void direct_clear(struct direct *direct);
 
-/* NULL: no memory. The vectors have per_word 0. */
+/* NULL: no memory. The vectors have per_word 0. A DIRECT_BACK is the next call after its share; the
+ * caller sets `behind` otherwise. */
 struct direct_call *direct_call_new(enum direct_what what, const struct round_spec *vectors,
                                     unsigned n, void *owner);
 void direct_call_free(struct direct_call *call);
@@ -103,7 +108,8 @@ trib_status direct_post(struct direct *direct, struct direct_call *call);
 trib_status direct_pass(struct direct *direct, const struct wire_call *call);
 
 /* The next message that may leave, and the rank it is for. NULL: none, or *status says that there
- * is no memory. The sums of DIRECT_BACK have to be known first. */
+ * is no memory. The sums of DIRECT_BACK have to be known first. Messages are copies, so a rank
+ * writes only DIRECT_AHEAD bytes ahead: a late rank costs no more, however much is called. */
 struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status);
 /* Says that this rank has made the first call; NULL: no memory. */
 struct message *direct_notice(const struct direct *direct);
