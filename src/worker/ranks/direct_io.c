@@ -154,9 +154,12 @@ static void push(struct direct_peer *peer, uint64_t now)
 	while (peer->ready.first && channel_state(channel) <= CHANNEL_OPEN &&
 	       channel_room(channel)) {
 		const struct message *message = peer->ready.first;
+		trib_status status = channel_send(channel, message->data, message->bytes);
 
-		if (channel_send(channel, message->data, message->bytes) != TRIB_OK)
-			break; /* check_ranks() says why */
+		if (status != TRIB_OK) {
+			comm_fail(peer->io->comm, status, "%s", trib_last_error());
+			break;
+		}
 		queue_put(&peer->flown, queue_get(&peer->ready));
 	}
 	if (ahead <= CREDIT / 2) { /* credit may have a packet of its own */
