@@ -75,5 +75,5 @@ TRIB_TIMEOUT=60 bare=1
 check "no device at one end: right" ranks $job
 check "... the same bits" same_digest
 check "... that end says why" grep -q 'no RDMA, so messages travel by UDP: none of' "$work/1"
-check "... the other end names it" grep -q 'messages with rank 1 travel by UDP: it has no RDMA device' "$work/0"
+check "... the other end names it" grep -q 'messages with rank 1 do not travel by RDMA: it has no RDMA device' "$work/0"
 done_checking
