@@ -319,7 +319,7 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 
 /* Bytes of all vectors of a request that goes directly to the other ranks; longer ones fill the
  * ring, except allreduces. With an aggregator, shorter ones go through its slots. */
-#define DIRECT_LONGEST 524288u
+#define DIRECT_LONGEST 1048576u
 #define DIRECT_SHORTEST 16384u
 /* Bytes of an allreduce that is not cut into parts. */
 #define DIRECT_WHOLE 4096u
