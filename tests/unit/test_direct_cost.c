@@ -3,7 +3,7 @@
  * What a direct collective of eight ranks costs: system calls and messages to the kernel. All ranks
  * of a host share its cores, so these decide how long small collectives take. Acknowledgements go
  * along with data, for several messages at a time. An allgather takes steps. Data leaves from its
- * message, without a copy behind each header.
+ * message, without a copy behind each header. Long messages go by TCP, with few calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,11 +23,13 @@
 #define CALLS 50u
 #define BATCHES 5u
 #define BYTES (64u << 10)             /* of the whole call */
+#define LONG_BYTES (512u << 10)       /* the same: all messages are long enough for TCP */
 #define GATHER (RANKS * 3)            /* messages: log2(RANKS) of each rank */
 #define SCATTER (RANKS * (RANKS - 1)) /* messages: one of each pair of ranks */
 
 static _Atomic uint64_t sends, messages, receives;
 static _Atomic uint64_t uncopied; /* messages whose data is not copied behind headers */
+static _Atomic uint64_t tcp_sends, tcp_receives;
 
 int sendmmsg(int fd, struct mmsghdr *headers, unsigned n, int flags)
 {
@@ -48,34 +50,50 @@ int recvmmsg(int fd, struct mmsghdr *headers, unsigned n, int flags, struct time
 	return got;
 }
 
+ssize_t sendmsg(int fd, const struct msghdr *header, int flags)
+{
+	ssize_t n = syscall(SYS_sendmsg, fd, header, flags);
+
+	tcp_sends += n > 0;
+	return n;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *header, int flags)
+{
+	ssize_t n = syscall(SYS_recvmsg, fd, header, flags);
+
+	tcp_receives += n > 0;
+	return n;
+}
+
 /* What a call of a batch has cost. */
 struct cost {
-	double ms, sends, messages, receives, uncopied;
+	double ms, sends, messages, receives, uncopied, tcp_sends, tcp_receives;
 };
 
 struct work {
 	pthread_barrier_t barrier;
-	void (*call)(struct rank *rank, float *part, float *whole);
+	void (*call)(struct rank *rank, size_t count, float *part, float *whole);
 	const char *name;
 	unsigned due; /* messages of a call */
+	size_t bytes; /* of the whole call */
 	uint64_t start;
 	struct cost least; /* of the fastest batch: other programs may hold ranks up */
 };
 
-static void gather(struct rank *rank, float *part, float *whole)
+static void gather(struct rank *rank, size_t count, float *part, float *whole)
 {
-	demand(trib_allgather(rank->comm, part, whole, BYTES / RANKS / 4, TRIB_F32) == TRIB_OK);
+	demand(trib_allgather(rank->comm, part, whole, count, TRIB_F32) == TRIB_OK);
 }
 
-static void scatter(struct rank *rank, float *part, float *whole)
+static void scatter(struct rank *rank, size_t count, float *part, float *whole)
 {
-	demand(trib_reduce_scatter(rank->comm, whole, part, BYTES / RANKS / 4, TRIB_F32,
-	                           TRIB_SUM) == TRIB_OK);
+	demand(trib_reduce_scatter(rank->comm, whole, part, count, TRIB_F32, TRIB_SUM) == TRIB_OK);
 }
 
 static void begin(struct work *work)
 {
-	sends = messages = receives = uncopied = 0;
+	sends = messages = receives = uncopied = tcp_sends = tcp_receives = 0;
 	work->start = clock_now();
 }
 
@@ -84,14 +102,19 @@ static void end(struct work *work)
 	double ms = (double)(clock_now() - work->start) / 1e6 / CALLS;
 
 	if (work->least.ms <= 0 || ms < work->least.ms)
-		work->least = (struct cost){ ms, (double)sends / CALLS, (double)messages / CALLS,
-			                     (double)receives / CALLS, (double)uncopied / CALLS };
+		work->least = (struct cost){ ms,
+			                     (double)sends / CALLS,
+			                     (double)messages / CALLS,
+			                     (double)receives / CALLS,
+			                     (double)uncopied / CALLS,
+			                     (double)tcp_sends / CALLS,
+			                     (double)tcp_receives / CALLS };
 }
 
 static void body(struct rank *rank)
 {
 	struct work *work = rank->job;
-	float *part = calloc(BYTES / RANKS, 1), *whole = calloc(BYTES, 1);
+	float *part = calloc(work->bytes / RANKS, 1), *whole = calloc(work->bytes, 1);
 
 	demand(part && whole);
 	for (unsigned batch = 0; batch < BATCHES; batch++) {
@@ -99,7 +122,7 @@ static void body(struct rank *rank)
 			begin(work);
 		pthread_barrier_wait(&work->barrier);
 		for (unsigned i = 0; i < CALLS; i++)
-			work->call(rank, part, whole);
+			work->call(rank, work->bytes / RANKS / sizeof(float), part, whole);
 		pthread_barrier_wait(&work->barrier);
 		if (rank->rank == 0)
 			end(work);
@@ -109,41 +132,79 @@ static void body(struct rank *rank)
 	free(whole);
 }
 
-static void test_costs(void **state)
+/* Runs the calls, and says what the fastest batch has cost. */
+static void run(struct work *work)
 {
-	static const struct work works[] = {
-		{ .call = gather, .name = "allgather", .due = GATHER },
-		{ .call = scatter, .name = "reduce-scatter", .due = SCATTER }
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct cluster cluster;
+
+	cluster_start(&cluster, 1, 0);
+	pthread_barrier_init(&work->barrier, NULL, RANKS);
+	cluster_run(&cluster, RANKS, &options, body, work);
+	pthread_barrier_destroy(&work->barrier);
+	cluster_stop(&cluster);
+	print_message("%s: %.1f sends of %.1f messages, %.1f receives, %.2f ms; by TCP %.1f sends, "
+	              "%.1f receives\n",
+	              work->name, work->least.sends, work->least.messages, work->least.receives,
+	              work->least.ms, work->least.tcp_sends, work->least.tcp_receives);
+}
+
+static void test_packets(void **state)
+{
+	struct work works[] = {
+		{ .call = gather, .name = "allgather", .due = GATHER, .bytes = BYTES },
+		{ .call = scatter, .name = "reduce-scatter", .due = SCATTER, .bytes = BYTES }
+	};
+
+	(void)state;
+	setenv("TRIB_TRANSPORT", "udp", 1);
+	for (unsigned i = 0; i < countof(works); i++) {
+		const struct cost *least = &works[i].least;
+		double most;
+
+		run(&works[i]);
+		assert_true(least->messages >= works[i].due);
+		assert_true(least->uncopied >= works[i].due);
+		/* Besides data, an acknowledgement of each pair in 3 ms, and some credit. */
+		most = works[i].due * (1.15 + least->ms / 3);
+		assert_true(least->messages <= most);
+		assert_true(least->sends <= most);
+		assert_true(least->receives <= most);
+		assert_true(least->tcp_sends == 0);
+	}
+	unsetenv("TRIB_TRANSPORT");
+}
+
+/* A message takes one call to send, and a few to receive while it comes in pieces. Beside it, only
+ * packets about the paths are sent. */
+static void test_tcp(void **state)
+{
+	struct work works[] = {
+		{ .call = gather, .name = "long allgather", .due = GATHER, .bytes = LONG_BYTES },
+		{ .call = scatter,
+		  .name = "long reduce-scatter",
+		  .due = SCATTER,
+		  .bytes = LONG_BYTES }
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < countof(works); i++) {
-		struct work work = works[i];
-		trib_options options = TRIB_OPTIONS_INIT;
-		struct cluster cluster;
-		double most;
+		const struct cost *least = &works[i].least;
 
-		cluster_start(&cluster, 1, 0);
-		pthread_barrier_init(&work.barrier, NULL, RANKS);
-		cluster_run(&cluster, RANKS, &options, body, &work);
-		pthread_barrier_destroy(&work.barrier);
-		cluster_stop(&cluster);
-		print_message("%s: %.1f sends of %.1f messages, %.1f receives, %.2f ms\n",
-		              work.name, work.least.sends, work.least.messages, work.least.receives,
-		              work.least.ms);
-		assert_true(work.least.messages >= work.due);
-		assert_true(work.least.uncopied >= work.due);
-		/* Besides data, an acknowledgement of each pair in 3 ms, and some credit. */
-		most = work.due * (1.15 + work.least.ms / 3);
-		assert_true(work.least.messages <= most);
-		assert_true(work.least.sends <= most);
-		assert_true(work.least.receives <= most);
+		run(&works[i]);
+		assert_true(least->tcp_sends >= works[i].due);
+		assert_true(least->tcp_sends <= 2 * works[i].due);
+		assert_true(least->tcp_receives <= 6 * works[i].due);
+		assert_true(least->messages <= works[i].due * (0.15 + least->ms / 3));
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_costs) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_packets),
+		cmocka_unit_test(test_tcp),
+	};
 
 	cluster_environment();
 	setenv("TRIB_TEST_RING", "1", 1);
