@@ -148,7 +148,7 @@ void fixed_encode(trib_type type, const void *elements, size_t n, int top, int u
 void number_encode_more(trib_type type, const void *elements, size_t n, uint16_t klass,
                         unsigned workers, void *out)
 {
-	int unit = number_unit_exponent(type, klass, workers), top = class_top(type, klass);
+	int unit = unit_exponent(type, klass, workers), top = class_top(type, klass);
 
 	WITH_TYPE(type, encode_of, true, elements, n, top, unit, out);
 }
@@ -168,28 +168,40 @@ void fixed_clamp(void *integers, size_t n, int bits)
 	clamp32(integers, n, (int32_t)((1u << bits) - 1));
 }
 
+ALWAYS_INLINE void encode_scaled(trib_type type, const void *elements, size_t n, uint16_t klass,
+                                 unsigned workers, void *out)
+{
+	int unit = unit_exponent(type, klass, workers);
+	int bits = format_of(type).sum_bits - ceil_log2(workers);
+
+	encode_of(type, false, elements, n, class_top(type, klass), unit, out);
+	if (bits <= format_of(type).mantissa) /* fewer than the significand has */
+		clamp32(out, n, (int32_t)((1u << bits) - 1));
+}
+
+static void encode_f64(const void *elements, size_t n, uint16_t klass, unsigned workers, void *out)
+{
+	const struct format format = format_of(TRIB_F64);
+	int unit = unit_exponent(TRIB_F64, klass, workers), top = class_top(TRIB_F64, klass);
+	int bits = format.sum_bits - ceil_log2(workers);
+
+	if (unit < 2 - format.bias) /* from 2^-1021 on, a denormal is 0, flushed or not */
+		encode64(true, elements, n, format_power(TRIB_F64, top), unit, out);
+	else
+		encode64(false, elements, n, format_power(TRIB_F64, top), unit, out);
+	if (bits <= format.mantissa)
+		clamp64(out, n, (1ll << bits) - 1);
+}
+
 void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
                    void *out)
 {
-	const struct format format = format_of(type);
-	int unit = number_unit_exponent(type, klass, workers), top = class_top(type, klass);
-	int bits = format.sum_bits - ceil_log2(workers);
-	bool may_reach = bits <= format.mantissa; /* fewer bits than the significand has */
-
 	if (!number_is_float(type))
 		return;
-	if (type != TRIB_F64) {
-		fixed_encode(type, elements, n, top, unit, out);
-		if (may_reach)
-			fixed_clamp(out, n, bits);
-		return;
-	}
-	if (unit < 2 - format.bias) /* from 2^-1021 on, a denormal is 0, flushed or not */
-		encode64(true, elements, n, format_power(type, top), unit, out);
+	if (type == TRIB_F64)
+		encode_f64(elements, n, klass, workers, out);
 	else
-		encode64(false, elements, n, format_power(type, top), unit, out);
-	if (may_reach)
-		clamp64(out, n, (1ll << bits) - 1);
+		WITH_TYPE(type, encode_scaled, elements, n, klass, workers, out);
 }
 
 /* A negative low half borrows one from the high half. */
@@ -316,27 +328,44 @@ ALWAYS_INLINE void decode32(trib_type type, const void *restrict sums, size_t n,
 		decode_narrow(type, sums, n, scale, elements);
 }
 
+ALWAYS_INLINE void decode_of(trib_type type, const void *sums, size_t n, int unit, unsigned workers,
+                             bool average, void *elements)
+{
+	decode32(type, sums, n, f64_power(unit) / (average ? workers : 1), elements);
+}
+
 void fixed_decode(trib_type type, const void *sums, size_t n, int unit, unsigned workers,
                   bool average, void *elements)
 {
-	double scale = f64_power(unit) / (average ? workers : 1);
-
-	WITH_TYPE(type, decode32, sums, n, scale, elements);
+	WITH_TYPE(type, decode_of, sums, n, unit, workers, average, elements);
 }
 
-void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
-                   bool average, void *elements)
+ALWAYS_INLINE void decode_scaled(trib_type type, const void *sums, size_t n, uint16_t klass,
+                                 unsigned workers, bool average, void *elements)
 {
-	int unit = number_unit_exponent(type, klass, workers);
+	decode_of(type, sums, n, unit_exponent(type, klass, workers), workers, average, elements);
+}
 
-	if (!number_is_float(type))
-		return;
-	if (type != TRIB_F64)
-		fixed_decode(type, sums, n, unit, workers, average, elements);
-	else if (unit < -1022 + ceil_log2(workers))
+static void decode_scaled_f64(const void *sums, size_t n, uint16_t klass, unsigned workers,
+                              bool average, void *elements)
+{
+	int unit = unit_exponent(TRIB_F64, klass, workers);
+
+	if (unit < -1022 + ceil_log2(workers))
 		decode_f64(true, average, sums, n, unit, workers, elements);
 	else if (average)
 		decode_f64(false, true, sums, n, unit, workers, elements);
 	else
 		decode_f64(false, false, sums, n, unit, workers, elements);
+}
+
+void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
+                   bool average, void *elements)
+{
+	if (!number_is_float(type))
+		return;
+	if (type == TRIB_F64)
+		decode_scaled_f64(sums, n, klass, workers, average, elements);
+	else
+		WITH_TYPE(type, decode_scaled, sums, n, klass, workers, average, elements);
 }

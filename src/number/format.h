@@ -212,4 +212,12 @@ static inline int class_top(trib_type type, uint16_t klass)
 	return top < highest ? top : highest;
 }
 
+/* number_unit_exponent() of a type that the compiler knows. */
+ALWAYS_INLINE int unit_exponent(trib_type type, uint16_t klass, unsigned workers)
+{
+	int unit = class_top(type, klass) - (format_of(type).sum_bits - ceil_log2(workers));
+
+	return unit > format_smallest(type) ? unit : format_smallest(type);
+}
+
 #endif

@@ -2,6 +2,11 @@
 /* Classes and their scales; integer averages. */
 #include "number/format.h"
 
+size_t trib_type_size(trib_type type)
+{
+	return number_size(type);
+}
+
 /* The class of one magnitude, given as its bits. */
 static uint16_t class_of(trib_type type, uint64_t magnitude)
 {
@@ -68,9 +73,7 @@ uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *s
 
 int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers)
 {
-	int unit = class_top(type, klass) - (format_of(type).sum_bits - ceil_log2(workers));
-
-	return unit > format_smallest(type) ? unit : format_smallest(type);
+	return unit_exponent(type, klass, workers);
 }
 
 #define DIVIDE(integer, divisor)                                                              \

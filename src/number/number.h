@@ -43,6 +43,18 @@ static inline bool number_is_float(trib_type type)
 	return type >= TRIB_F16;
 }
 
+/* trib_type_size() without a call: bytes of an element in memory. */
+static inline size_t number_size(trib_type type)
+{
+	static const unsigned char size[] = {
+		[TRIB_I8] = 1,  [TRIB_I32] = 4, [TRIB_I64] = 8,    [TRIB_U8] = 1,
+		[TRIB_U32] = 4, [TRIB_U64] = 8, [TRIB_F16] = 2,    [TRIB_BF16] = 2,
+		[TRIB_F32] = 4, [TRIB_F64] = 8, [TRIB_F8E4M3] = 1, [TRIB_F8E5M2] = 1,
+	};
+
+	return (unsigned)type < sizeof(size) ? size[type] : 0;
+}
+
 /* Bytes that one element of `type` takes on the wire: 1, 4 or 8. */
 static inline size_t number_wire_size(trib_type type)
 {
