@@ -111,24 +111,10 @@ enum wire_fault wire_parse_frame(const void *data, size_t bytes)
 	return parse(data, bytes, true);
 }
 
-bool wire_is_intact(const struct wire_header *header, size_t bytes,
-                    const struct wire_unsent *unsent)
-{
-	return header->check == wire_check_fragment(header, bytes, unsent);
-}
-
 void wire_seal(void *data, size_t bytes)
 {
 	struct wire_header *header = data;
 
 	header->magic = WIRE_MAGIC;
 	header->check = wire_check(data, bytes);
-}
-
-void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unsent)
-{
-	struct wire_header *header = data;
-
-	header->magic = WIRE_MAGIC;
-	header->check = wire_check_fragment(data, bytes, unsent);
 }

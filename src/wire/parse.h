@@ -9,7 +9,7 @@
 #ifndef TRIB_WIRE_PARSE_H
 #define TRIB_WIRE_PARSE_H
 
-#include "wire/packet.h"
+#include "wire/checksum.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,13 +30,22 @@ enum wire_fault wire_parse(const void *data, size_t bytes);
 enum wire_fault wire_parse_frame(const void *data, size_t bytes);
 
 /* Verifies the checksum of a DATA or RESULT for this communicator and position. */
-bool wire_is_intact(const struct wire_header *header, size_t bytes,
-                    const struct wire_unsent *unsent);
+static inline bool wire_is_intact(const struct wire_header *header, size_t bytes,
+                                  const struct wire_unsent *unsent)
+{
+	return header->check == wire_check_fragment(header, bytes, unsent);
+}
 
 /* Fills magic and check of a finished packet. Not for DATA and RESULT. */
 void wire_seal(void *data, size_t bytes);
 /* Fills magic and check of a finished DATA or RESULT. */
-void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unsent);
+static inline void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unsent)
+{
+	struct wire_header *header = data;
+
+	header->magic = WIRE_MAGIC;
+	header->check = wire_check_fragment(data, bytes, unsent);
+}
 
 static inline const void *wire_payload(const struct wire_control *control)
 {
