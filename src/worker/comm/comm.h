@@ -154,8 +154,9 @@ struct trib_comm {
 	pthread_mutex_t slot_driver;
 	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */
 	struct lane *slot_lanes[SLOT_LANES_MAX];
-	uint64_t nonce; /* identifies this process to the controller */
-	unsigned forks; /* of the process that opened it: api/forked.c */
+	unsigned slot_lanes_end; /* from here on there were never any */
+	uint64_t nonce;          /* identifies this process to the controller */
+	unsigned forks;          /* of the process that opened it: api/forked.c */
 	_Atomic bool closing;
 	_Atomic bool slot_mail; /* rounds were posted to slot lanes */
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */

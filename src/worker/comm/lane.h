@@ -137,6 +137,12 @@ void lane_post(struct lane *lane, struct round *round);
  * All rounds that were posted since the last call, the oldest first; NULL: none. If the lane was
  * idle, silence counts from `now`. The lane's thread.
  */
-struct round *lane_take_posted(struct lane *lane, uint64_t now);
+struct round *lane_take_mail(struct lane *lane, uint64_t now);
+/* The same. Mostly there are none, and a load costs less. */
+static inline struct round *lane_take_posted(struct lane *lane, uint64_t now)
+{
+	return atomic_load_explicit(&lane->posted, memory_order_relaxed) ? lane_take_mail(lane, now)
+	                                                                 : NULL;
+}
 
 #endif

@@ -29,12 +29,10 @@ void lane_post(struct lane *lane, struct round *round)
 		lane_wake(lane);
 }
 
-struct round *lane_take_posted(struct lane *lane, uint64_t now)
+struct round *lane_take_mail(struct lane *lane, uint64_t now)
 {
 	struct round *rounds = NULL, *newest;
 
-	if (!atomic_load_explicit(&lane->posted, memory_order_acquire))
-		return NULL;
 	newest = atomic_exchange_explicit(&lane->posted, NULL, memory_order_acquire);
 	while (newest) {
 		struct round *older = newest->next;

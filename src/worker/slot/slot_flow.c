@@ -14,11 +14,6 @@
 #define LEAST_OF 64u          /* answers of which the shortest counts, and as many before */
 #define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
 
-static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t position)
-{
-	return &flow->entries[position % flow->slots];
-}
-
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
                     unsigned child)
 {
@@ -27,6 +22,7 @@ void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t
 		.slots = slots,
 		.child = child,
 		.window = slots < WINDOW_FIRST ? slots : WINDOW_FIRST,
+		.timeout = TIMEOUT_FIRST,
 	};
 	memset(entries, 0, slots * sizeof(*entries));
 }
@@ -39,21 +35,29 @@ static uint64_t rtt_least(const struct slot_flow *flow)
 }
 
 /*
- * A round trip ends when the last child has sent, so it has the timeouts of others in it. Without
- * an upper limit these would add up, each child waiting longer than the others.
+ * The timeout of the first packet, by the answers that were measured. A round trip ends when the
+ * last child has sent, so it has the timeouts of others in it. Without an upper limit these would
+ * add up, each child waiting longer than the others.
  */
-static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
+static uint64_t first_timeout(const struct slot_flow *flow)
 {
 	uint64_t timeout = flow->rtt ? flow->rtt + 4 * flow->rtt_spread : TIMEOUT_FIRST;
 	uint64_t most = LEAST_TIMES * rtt_least(flow);
-	unsigned doubled = tries > 1 ? tries - 1 : 0;
 
 	if (most && timeout > most)
 		timeout = most;
-
 	if (timeout < TIMEOUT_MIN)
 		timeout = TIMEOUT_MIN;
-	timeout <<= doubled < 10 ? doubled : 10;
+	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
+}
+
+static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
+{
+	uint64_t timeout;
+
+	if (tries <= 1)
+		return flow->timeout;
+	timeout = flow->timeout << (tries <= 11 ? tries - 1 : 10);
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
 
@@ -71,39 +75,16 @@ static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *en
 	return flow->heard_at + timeout_of(flow, 1);
 }
 
-bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
-{
-	if (flow->next < flow->low + flow->slots)
-		return true;
-	if (!flow->ask_at)
-		flow->ask_at = now;
-	return false;
-}
-
 void slot_flow_ask(struct slot_flow *flow, uint64_t now)
 {
 	if (!flow->ask_at && flow->low < flow->done)
 		flow->ask_at = now;
 }
 
-uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint8_t kind,
-                        uint16_t scale, const void *payload, uint16_t bytes)
-{
-	*entry_of(flow, flow->next) = (struct slot_entry){ .position = flow->next,
-		                                           .payload = payload,
-		                                           .scale = scale,
-		                                           .bytes = bytes,
-		                                           .op = op,
-		                                           .shape = shape,
-		                                           .kind = kind,
-		                                           .state = SLOT_WAITS };
-	return flow->next++;
-}
-
 void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale,
                        const void *payload, uint16_t bytes)
 {
-	struct slot_entry *entry = entry_of(flow, position);
+	struct slot_entry *entry = slot_entry_of(flow, position);
 
 	entry->scale = scale;
 	entry->payload = payload;
@@ -128,7 +109,7 @@ static void add_ack(struct slot_flow *flow, struct wire_header *header)
 		return;
 	header->from |= SLOT_ACKS;
 	header->ack = (uint32_t)flow->unacked;
-	entry_of(flow, flow->unacked)->state = SLOT_ACKED;
+	slot_entry_of(flow, flow->unacked)->state = SLOT_ACKED;
 	flow->unacked++;
 }
 
@@ -175,7 +156,7 @@ static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
 	if (wants && flow->asks > 1)
 		header->flags = WIRE_RESENT;
 	header->ack = (uint32_t)position;
-	entry_of(flow, position)->state = SLOT_ACKED;
+	slot_entry_of(flow, position)->state = SLOT_ACKED;
 	if (position == flow->unacked)
 		flow->unacked++;
 	*payload = NULL;
@@ -193,11 +174,11 @@ static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 	uint64_t look_at = UINT64_MAX;
 
 	if (may_send_new(flow))
-		return entry_of(flow, flow->unsent++);
+		return slot_entry_of(flow, flow->unsent++);
 	if (now < flow->look_at || flow->holds)
 		return NULL;
 	for (uint64_t p = flow->done; p < flow->unsent; p++) {
-		struct slot_entry *entry = entry_of(flow, p);
+		struct slot_entry *entry = slot_entry_of(flow, p);
 		uint64_t due = due_at(flow, entry);
 
 		if (entry->state != SLOT_WAITS)
@@ -245,7 +226,7 @@ static void take_low(struct slot_flow *flow, uint32_t half)
 	if (low <= flow->low || low > flow->unacked)
 		return; /* an old packet; or one that lies */
 	for (; flow->low < low; flow->low++)
-		entry_of(flow, flow->low)->state = SLOT_UNUSED;
+		slot_entry_of(flow, flow->low)->state = SLOT_UNUSED;
 	if (flow->next < flow->low + flow->slots)
 		flow->ask_at = flow->asks = 0;
 }
@@ -281,11 +262,12 @@ static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint
 	if (!flow->rtt) {
 		flow->rtt = took;
 		flow->rtt_spread = took / 2;
-		return;
+	} else {
+		off = took > flow->rtt ? took - flow->rtt : flow->rtt - took;
+		flow->rtt_spread += off / 4 - flow->rtt_spread / 4;
+		flow->rtt += took / 8 - flow->rtt / 8;
 	}
-	off = took > flow->rtt ? took - flow->rtt : flow->rtt - took;
-	flow->rtt_spread += off / 4 - flow->rtt_spread / 4;
-	flow->rtt += took / 8 - flow->rtt / 8;
+	flow->timeout = first_timeout(flow);
 }
 
 static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *entry,
@@ -312,7 +294,7 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 		flow->window++;
 		flow->grown = 0;
 	}
-	while (flow->done < flow->next && entry_of(flow, flow->done)->state != SLOT_WAITS)
+	while (flow->done < flow->next && slot_entry_of(flow, flow->done)->state != SLOT_WAITS)
 		flow->done++;
 	return event;
 }
@@ -322,7 +304,7 @@ struct slot_event slot_flow_take(struct slot_flow *flow, const struct wire_heade
 {
 	uint64_t position = wire_widen(header->pos, flow->next);
 	struct slot_event event = { SLOT_NOTHING, position, header->scale };
-	struct slot_entry *entry = entry_of(flow, position);
+	struct slot_entry *entry = slot_entry_of(flow, position);
 
 	take_low(flow, header->ack);
 	if (position >= flow->next || entry->position != position || entry->state != SLOT_WAITS ||

@@ -39,7 +39,7 @@ struct slot_entry {
 
 struct slot_flow {
 	struct slot_entry *entries; /* of each slot */
-	uint32_t slots;
+	uint32_t slots;             /* a power of two */
 	unsigned child;
 	uint64_t next;      /* the number of the next operation */
 	uint64_t unsent;    /* operations from here on have never been sent */
@@ -56,6 +56,7 @@ struct slot_flow {
 	uint64_t rtt_least[2];    /* ns: the shortest answer to a packet that was sent once, of the
 	                             last answers and of those before; 0: unknown */
 	unsigned rtt_answers;     /* among the last */
+	uint64_t timeout;         /* ns: of an operation's first packet, by all these times */
 	uint64_t heard_at;        /* ns: when a result last came */
 	unsigned asks;            /* in a row without progress */
 	bool holds; /* no timer runs out: results may be here that were not looked at yet */
@@ -78,15 +79,39 @@ struct slot_event {
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
                     unsigned child);
 
+static inline struct slot_entry *slot_entry_of(const struct slot_flow *flow, uint64_t position)
+{
+	return &flow->entries[position & (flow->slots - 1)];
+}
+
 /* May an operation be posted? False: its slot is in use; the flow asks for it by itself. */
-bool slot_flow_has_room(struct slot_flow *flow, uint64_t now);
+static inline bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
+{
+	if (flow->next < flow->low + flow->slots)
+		return true;
+	if (!flow->ask_at)
+		flow->ask_at = now;
+	return false;
+}
 
 /* Asks whether all other children have the results that this one has; they tell `low`. */
 void slot_flow_ask(struct slot_flow *flow, uint64_t now);
 
 /* Posts an operation, if there is room, and gives its number. */
-uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint8_t kind,
-                        uint16_t scale, const void *payload, uint16_t bytes);
+static inline uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape,
+                                      uint8_t kind, uint16_t scale, const void *payload,
+                                      uint16_t bytes)
+{
+	*slot_entry_of(flow, flow->next) = (struct slot_entry){ .position = flow->next,
+		                                                .payload = payload,
+		                                                .scale = scale,
+		                                                .bytes = bytes,
+		                                                .op = op,
+		                                                .shape = shape,
+		                                                .kind = kind,
+		                                                .state = SLOT_WAITS };
+	return flow->next++;
+}
 /* The vector is encoded with the scale of the event SLOT_ENCODE. */
 void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale,
                        const void *payload, uint16_t bytes);

@@ -83,16 +83,17 @@ static void add_messages(struct lane *lane, const uint32_t *bytes, unsigned n)
 }
 
 /* Sends what is due. What the socket does not take counts as lost. */
-static void send_due(struct lane *lane, uint64_t now)
+static void send_packets(struct lane *lane, uint64_t now)
 {
 	uint32_t bytes[SEND_MOST];
 	uint8_t *at = lane->buffer;
 	unsigned n = 0;
 	int error = 0;
 
-	while (n < SEND_MOST && slot_stream_may_have(&lane->slots->ops, now) &&
-	       (bytes[n] = next_packet(lane, now, at)))
-		at += bytes[n++];
+	do {
+		bytes[n] = next_packet(lane, now, at);
+		at += bytes[n];
+	} while (bytes[n] && ++n < SEND_MOST && slot_stream_may_have(&lane->slots->ops, now));
 	if (!n)
 		return;
 	if (n == 1) {
@@ -105,6 +106,13 @@ static void send_due(struct lane *lane, uint64_t now)
 	}
 	if (error && error != -EAGAIN)
 		lane_note_error(lane, error);
+}
+
+/* Mostly there is nothing. */
+static inline void send_due(struct lane *lane, uint64_t now)
+{
+	if (slot_stream_may_have(&lane->slots->ops, now))
+		send_packets(lane, now);
 }
 
 /* Sends what was never sent. Before a packet is repeated, the socket has to be empty. */
@@ -241,7 +249,7 @@ static void slots_take_posts(struct lane *lane, uint64_t now)
 /* The first slot lane, or the first one that has not ended; NULL: none. */
 static struct lane *first_of(const struct trib_comm *comm)
 {
-	for (unsigned i = 0; i < SLOT_LANES_MAX; i++)
+	for (unsigned i = 0; i < comm->slot_lanes_end; i++)
 		if (comm->slot_lanes[i])
 			return comm->slot_lanes[i];
 	return NULL;
@@ -253,7 +261,7 @@ static void send_posted(struct trib_comm *comm, uint64_t now)
 	/* A load costs less. The exchange sees all rounds of the posts that it answers. */
 	if (atomic_load_explicit(&comm->slot_mail, memory_order_relaxed))
 		atomic_exchange(&comm->slot_mail, false);
-	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+	for (unsigned i = 0; i < comm->slot_lanes_end; i++) {
 		struct lane *lane = comm->slot_lanes[i];
 
 		if (!lane)
@@ -272,7 +280,7 @@ static bool pass(struct trib_comm *comm, bool all, uint64_t *now)
 	bool any = false;
 
 	send_posted(comm, *now);
-	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+	for (unsigned i = 0; i < comm->slot_lanes_end; i++) {
 		struct lane *lane = comm->slot_lanes[i];
 		bool came;
 
@@ -310,7 +318,7 @@ static void sleep_for_packet(const struct trib_comm *comm, uint64_t now, uint64_
 	struct timespec span;
 	nfds_t n = 0;
 
-	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+	for (unsigned i = 0; i < comm->slot_lanes_end; i++) {
 		const struct lane *lane = comm->slot_lanes[i];
 
 		if (!lane)
@@ -347,7 +355,7 @@ static void ask_who_is_missing(struct lane *lane, uint64_t now)
 
 static void check_silence(struct trib_comm *comm, uint64_t now)
 {
-	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+	for (unsigned i = 0; i < comm->slot_lanes_end; i++) {
 		if (!comm->slot_lanes[i])
 			continue;
 		lane_check_silence(comm->slot_lanes[i], now);
@@ -416,7 +424,7 @@ static void stop_driving(struct trib_comm *comm)
 	do {
 		if (atomic_load(&comm->slot_mail))
 			send_posted(comm, clock_now());
-		for (unsigned i = 0; i < SLOT_LANES_MAX; i++)
+		for (unsigned i = 0; i < comm->slot_lanes_end; i++)
 			if (comm->slot_lanes[i] && is_left(comm->slot_lanes[i]))
 				lane_wake(comm->slot_lanes[i]);
 		pthread_mutex_unlock(&comm->slot_driver);
@@ -596,6 +604,12 @@ trib_status lane_slot_start(struct lane *lane)
 
 	if (!slot)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for slots");
+	if (!welcome->cells || welcome->cells & (welcome->cells - 1)) {
+		free(slot);
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "the aggregator grants %u slots: not a power of two",
+		                   welcome->cells);
+	}
 	lane->slots = slot;
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, welcome->cells, comm->payload);
@@ -609,6 +623,8 @@ trib_status lane_slot_start(struct lane *lane)
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
 	pthread_mutex_lock(&comm->slot_driver);
 	comm->slot_lanes[lane->index] = lane;
+	if (comm->slot_lanes_end <= lane->index)
+		comm->slot_lanes_end = lane->index + 1;
 	pthread_mutex_unlock(&comm->slot_driver);
 	if (pthread_create(&lane->thread, NULL, slot_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for small vectors");
