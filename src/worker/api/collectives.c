@@ -28,7 +28,7 @@ struct call {
 
 static trib_status check_call(const struct call *call, size_t parts, trib_request **request)
 {
-	size_t size = trib_type_size(call->type);
+	size_t size = number_size(call->type);
 
 	if (!call->comm || !request)
 		return status_fail(TRIB_ERR_ARGUMENT, "%s: no communicator", call->what);
@@ -164,34 +164,33 @@ static uint8_t small(const struct call *call, size_t size)
 /*
  * The sum of the elements from `first` on; the target is still to be set.
  */
-static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t to)
+static void sum_spec(const struct call *call, size_t first, uint8_t to, struct round_spec *spec)
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;
-	struct round_spec spec = { .count = call->count,
-		                   .type = call->type,
-		                   .op = call->op,
-		                   .from = WIRE_ALL,
-		                   .to = to,
-		                   .small = small(call, number_wire_size(call->type)) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
+	*spec = (struct round_spec){ .count = call->count,
+		                     .type = call->type,
+		                     .op = call->op,
+		                     .from = WIRE_ALL,
+		                     .to = to,
+		                     .small = small(call, number_wire_size(call->type)) };
 	if (call->count)
-		spec.source = request->fed ? (const uint8_t *)(request->fed + first)
-		                           : input(call) + first * trib_type_size(call->type);
-	if (is_sum(call) && !spec.small)
-		spec.per_word =
+		spec->source = request->fed ? (const uint8_t *)(request->fed + first)
+		                            : input(call) + first * number_size(call->type);
+	if (is_sum(call) && !spec->small)
+		spec->per_word =
 			round_per_word(call->type, call->count, (unsigned)config->size, bits);
-	spec.call = signature(call, spec.per_word);
+	spec->call = signature(call, spec->per_word);
 	if (request->residual)
-		spec.residual = request->residual->values + first;
-	else if (round_is_by_chance(call->type, spec.per_word))
-		spec.dither = new_dither(call->comm);
-	return spec;
+		spec->residual = request->residual->values + first;
+	else if (round_is_by_chance(call->type, spec->per_word))
+		spec->dither = new_dither(call->comm);
 }
 
-static trib_status start(const struct call *call, const struct round_spec *specs, size_t n,
+static trib_status start(const struct call *call, struct round_spec *specs, size_t n,
                          trib_request **out)
 {
 	struct trib_request *request = request_new(call->comm, call->what, call->count);
@@ -218,7 +217,7 @@ static trib_status begin_sum(struct call *call, bool to_all, const trib_call *op
 	status = open_sum(call, options, call->count);
 	if (status != TRIB_OK)
 		return status;
-	spec = sum_spec(call, 0, to_all ? WIRE_ALL : (uint8_t)call->root);
+	sum_spec(call, 0, to_all ? WIRE_ALL : (uint8_t)call->root, &spec);
 	spec.target = wants ? call->recv : NULL;
 	return request_post(call->request, &spec, 1, request);
 }
@@ -273,8 +272,8 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
 
 	if (status != TRIB_OK)
 		return status;
-	spec.count = count * trib_type_size(type);
-	spec.small = small(&call, trib_type_size(type));
+	spec.count = count * number_size(type);
+	spec.small = small(&call, number_size(type));
 	spec.call = signature(&call, 0);
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
@@ -295,7 +294,7 @@ static trib_status begin_allgather(trib_comm *comm, enum wire_call_kind kind, co
 		             .root = 0 };
 	size_t ranks = comm ? (size_t)comm->config.size : 0;
 	trib_status status = check_call(&call, ranks, request);
-	size_t bytes = count * trib_type_size(type);
+	size_t bytes = count * number_size(type);
 	struct round_spec specs[WIRE_CHILDREN_MAX];
 
 	if (status != TRIB_OK || !ranks)
@@ -311,7 +310,7 @@ static trib_status begin_allgather(trib_comm *comm, enum wire_call_kind kind, co
 			                        .target = part,
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL,
-			                        .small = small(&call, trib_type_size(type)),
+			                        .small = small(&call, number_size(type)),
 			                        .call = signature(&call, 0) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
@@ -334,7 +333,7 @@ static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void 
 		             .root = 0 };
 	size_t ranks = comm ? (size_t)comm->config.size : 0;
 	trib_status status = check_call(&call, ranks, request);
-	size_t bytes = count * trib_type_size(type);
+	size_t bytes = count * number_size(type);
 	struct round_spec specs[WIRE_CHILDREN_MAX];
 	void *target = recv;
 
@@ -356,7 +355,7 @@ static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void 
 		}
 	}
 	for (int r = 0; r < comm->config.size; r++) {
-		specs[r] = sum_spec(&call, (size_t)r * count, (uint8_t)r);
+		sum_spec(&call, (size_t)r * count, (uint8_t)r, &specs[r]);
 		specs[r].target = r == comm->config.rank ? target : NULL;
 	}
 	return request_post(call.request, specs, ranks, request);

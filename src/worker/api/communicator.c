@@ -41,6 +41,8 @@ void comm_free(struct trib_comm *comm)
 	channel_listener_free(comm->config.ring_listener);
 	free(comm->config.ring_seats);
 	free(comm->config.trees);
+	free(atomic_load(&comm->spare_request));
+	free(atomic_load(&comm->spare_round));
 	free(comm);
 }
 

@@ -221,6 +221,10 @@ struct trib_comm {
 	uint64_t busy_at; /* when a request last ended, or started after a pause */
 	struct step_profile profile;
 	struct trib_request *requests;
+	/* Not under `lock`: memory of a request and of a round that are over, for the next ones;
+	 * NULL: none. So a small call allocates nothing. */
+	_Atomic(struct trib_request *) spare_request;
+	_Atomic(struct round *) spare_round;
 	struct wire_call calls[COMM_CALLS]; /* the last ones, by their numbers */
 	uint32_t n_calls;                   /* what the library posts by itself does not count */
 	uint32_t signature;                 /* of the last call, and so of all */

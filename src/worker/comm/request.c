@@ -32,8 +32,11 @@ static void leave_lane_set(struct trib_request *request)
 
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count)
 {
-	struct trib_request *request = malloc(sizeof(*request)); /* as in round_new() */
+	struct trib_request *request =
+		atomic_exchange_explicit(&comm->spare_request, NULL, memory_order_acquire);
 
+	if (!request)
+		request = malloc(sizeof(*request)); /* as in round_renew() */
 	if (!request)
 		return NULL;
 	*request = (struct trib_request){
@@ -111,15 +114,21 @@ void request_leave(struct trib_request *request)
 
 void request_free(struct trib_request *request)
 {
+	struct trib_comm *comm = request->comm;
+
 	if (!request->has_left) {
-		pthread_mutex_lock(&request->comm->lock);
+		pthread_mutex_lock(&comm->lock);
 		request_leave(request);
-		pthread_mutex_unlock(&request->comm->lock);
+		pthread_mutex_unlock(&comm->lock);
 	}
-	free(request->held);
-	free(request->spare);
-	free(request->fed);
-	free(request);
+	if (request->held || request->spare || request->fed) {
+		free(request->held);
+		free(request->spare);
+		free(request->fed);
+	}
+	request = atomic_exchange_explicit(&comm->spare_request, request, memory_order_acq_rel);
+	if (request)
+		free(request);
 }
 
 const char *request_name(struct trib_request *request, char out[REQUEST_NAME_MAX])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/dense/round.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 static uint32_t div_up(size_t n, size_t per)
 {
-	return (uint32_t)((n + per - 1) / per);
+	return n <= per ? n != 0 : (uint32_t)((n + per - 1) / per);
 }
 
 static uint32_t pad8(size_t bytes)
@@ -42,38 +43,54 @@ static uint8_t wire_op(trib_type type, trib_op op)
 	return add[row];
 }
 
+/* The arrays of classes and special values, in memory that is zero. Gives the bytes; `at` NULL:
+ * only these. */
+static size_t place_classes(struct round *round, uint8_t *at)
+{
+	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
+	size_t classes =
+		round->coding == ROUND_PARTS ? (size_t)round->data * round->classes_per : 0;
+	size_t block_bits = bitmap_words(round->data) * 8;
+	size_t special_bits = bitmap_words(round->specials) * 8;
+	size_t sent_bits = classes ? block_bits : 0;
+
+	if (at) {
+		round->own_special = (uint64_t *)(void *)at;
+		round->any_special = (uint64_t *)(void *)(at += block_bits);
+		round->data_sent = (uint64_t *)(void *)(at += special_bits);
+		round->own_class = (uint16_t *)(void *)(at += sent_bits);
+		round->sent_class = round->own_class + blocks;
+		round->top_class = round->sent_class + blocks;
+		round->own_classes = (uint8_t *)(round->top_class + blocks);
+		round->top_classes = round->own_classes + classes;
+		memset(round->sent_class, 0xff, blocks * 2);
+		memset(round->top_class, 0xff, blocks * 2);
+	}
+	return block_bits + special_bits + sent_bits + blocks * 6 + classes * 2;
+}
+
 /* All arrays of a round lie in one piece of memory: its own, if they are short. */
 static bool round_allocate(struct round *round)
 {
 	uint32_t n = round_fragments(round);
-	size_t bits = bitmap_words(n) * 8;
-	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
-	size_t block_bits = round->exponents ? bitmap_words(round->data) * 8 : 0;
-	size_t special_bits = bitmap_words(round->specials) * 8;
-	size_t classes =
-		round->coding == ROUND_PARTS ? (size_t)round->data * round->classes_per : 0;
-	size_t sent_bits = classes ? bitmap_words(round->data) * 8 : 0;
-	size_t bytes = 4 * bits + block_bits + special_bits + sent_bits + (size_t)n * 4 +
-	               blocks * 6 + classes * 2 + 8;
-	uint8_t *at = bytes <= sizeof(round->few) ? (void *)round->few : calloc(1, bytes);
+	size_t words = bitmap_words(n), stamps = (n + 1) / 2;
+	size_t bytes =
+		(4 * words + stamps) * 8 + (round->exponents ? place_classes(round, NULL) : 0);
+	uint64_t *at = round->few;
 
+	if (bytes <= sizeof(round->few))
+		memset(round->few, 0, bytes);
+	else
+		at = calloc(1, bytes);
 	if (!at)
 		return false;
-	round->have = (uint64_t *)(void *)at;
-	round->again = (uint64_t *)(void *)(at += bits);
-	round->wanted = (uint64_t *)(void *)(at += bits);
-	round->came = (uint64_t *)(void *)(at += bits);
-	round->own_special = (uint64_t *)(void *)(at += bits);
-	round->any_special = (uint64_t *)(void *)(at += block_bits);
-	round->data_sent = (uint64_t *)(void *)(at += special_bits);
-	round->sent_at = (uint32_t *)(void *)(at += sent_bits);
-	round->own_class = (uint16_t *)(void *)(at += (size_t)n * 4);
-	round->sent_class = round->own_class + blocks;
-	round->top_class = round->sent_class + blocks;
-	round->own_classes = (uint8_t *)(round->top_class + blocks);
-	round->top_classes = round->own_classes + classes;
-	memset(round->sent_class, 0xff, blocks * 2);
-	memset(round->top_class, 0xff, blocks * 2);
+	round->have = at;
+	round->again = at + words;
+	round->wanted = at + 2 * words;
+	round->came = at + 3 * words;
+	round->sent_at = (uint32_t *)(void *)(at + 4 * words);
+	if (round->exponents)
+		place_classes(round, (void *)(at + 4 * words + stamps));
 	return true;
 }
 
@@ -92,8 +109,19 @@ static uint32_t exponents_per(const struct round *round, unsigned payload, uint3
 	return (most ? most : 1) * round->per_specials;
 }
 
-static void round_plan_exponents(struct round *round, unsigned payload)
+static bool has_classes(const struct round *round)
 {
+	return (round->coding == ROUND_SCALED || round->coding == ROUND_PARTS) && round->count;
+}
+
+static void plan_exponents(struct round *round, unsigned payload)
+{
+	bool by_parts = round->coding == ROUND_PARTS;
+
+	round->waits = by_parts;
+	round->exponent_size = number_class_is_byte(round->type) ? 1 : 2;
+	round->exponent_op = round->exponent_size == 1 ? WIRE_MAX_U8 : WIRE_MAX_U16;
+	round->classes_per = by_parts ? (uint32_t)parts_classes(round->per_fragment) : 1;
 	round->per_specials = payload * 4 / round->per_fragment;
 	round->first_exponents = exponents_per(round, payload, EXPONENTS_FIRST);
 	round->per_exponents = exponents_per(round, payload, EXPONENTS_LATER);
@@ -138,11 +166,13 @@ static size_t small_block(const struct round_spec *spec, unsigned payload)
 
 size_t round_spec_block(const struct round_spec *spec, unsigned payload)
 {
-	if (coding_of(spec) == ROUND_PARTS)
+	enum round_coding coding = coding_of(spec);
+
+	if (coding == ROUND_PARTS)
 		return (size_t)(payload / 8) * spec->per_word;
 	if (spec->copy)
 		return spec->piece ? spec->piece : payload;
-	if (spec->small && coding_of(spec) == ROUND_SCALED)
+	if (spec->small && coding == ROUND_SCALED)
 		return small_block(spec, payload);
 	return payload / number_wire_size(spec->type);
 }
@@ -187,52 +217,54 @@ static void sign(struct round *round, const struct round_spec *spec)
 	if (spec->slot && word) {
 		round->kind = (uint8_t)(word >> 16);
 		round->shape = (uint8_t)(word >> 24) & (uint8_t)~WIRE_RESENT;
+	} else {
+		round->kind = spec->from != WIRE_ALL ? spec->from : spec->to;
+		round->shape = shape_of(round);
 	}
 }
 
-struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
+/* Bytes of a round from one of its fields to another. */
+#define SPAN(from, to) (offsetof(struct round, to) - offsetof(struct round, from))
+
+struct round *round_renew(struct round *old, const struct round_spec *spec, unsigned child,
+                          unsigned payload)
 {
-	/* What a thread has freed is kept for its next malloc, but not for calloc. A memset behind
-	 * malloc would become calloc. */
-	struct round *round = malloc(sizeof(*round));
+	struct round *round = old ? old : malloc(sizeof(*round));
+	trib_type type = spec->copy ? TRIB_U8 : spec->type;
 
 	if (!round)
 		return NULL;
-	*round = (struct round){ .owner = spec->owner,
-		                 .source = spec->source,
-		                 .target = spec->target,
-		                 .count = spec->count,
-		                 .type = spec->copy ? TRIB_U8 : spec->type,
-		                 .coding = coding_of(spec) };
-	round->waits = round->coding == ROUND_PARTS;
-	round->per_word = spec->per_word;
+	round->owner = spec->owner;
+	round->source = spec->source;
+	round->target = spec->target;
 	round->residual = spec->residual;
+	round->count = spec->count;
+	round->type = type;
+	round->coding = coding_of(spec);
+	round->element = (uint8_t)number_size(type);
+	round->wire_element = (uint8_t)number_wire_size(type);
+	round->per_word = spec->per_word;
 	round->average = spec->op == TRIB_AVG && !spec->copy;
 	round->for_max = spec->op == TRIB_MAX;
 	/* Scaled floats are added as words of one or more integers. */
-	round->op = spec->copy                                    ? WIRE_OR64
-	            : number_is_float(spec->type) && is_sum(spec) ? WIRE_ADD64
-	                                                          : wire_op(spec->type, spec->op);
+	round->op = spec->copy                              ? WIRE_OR64
+	            : number_is_float(type) && is_sum(spec) ? WIRE_ADD64
+	                                                    : wire_op(type, spec->op);
 	round->from = spec->from;
 	round->to = spec->to;
-	round->kind = spec->from != WIRE_ALL ? spec->from : spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;
-
-	round->exponent_size = number_class_is_byte(round->type) ? 1 : 2;
-	round->exponent_op = round->exponent_size == 1 ? WIRE_MAX_U8 : WIRE_MAX_U16;
-	round->per_fragment = (uint32_t)round_spec_block(spec, payload);
 	round->dither = spec->dither;
-	round->first_block = (uint32_t)(spec->first / round->per_fragment);
-	round->classes_per =
-		round->coding == ROUND_PARTS ? (uint32_t)parts_classes(round->per_fragment) : 1;
+	round->per_fragment = spec->block ? spec->block : (uint32_t)round_spec_block(spec, payload);
+	round->first_block = spec->first ? (uint32_t)(spec->first / round->per_fragment) : 0;
 	/* A round without elements, such as a barrier, still has one fragment in which ranks meet.
 	 */
 	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
-	if ((round->coding == ROUND_SCALED || round->coding == ROUND_PARTS) && round->count &&
-	    !spec->slot)
-		round_plan_exponents(round, payload);
-	round->shape = shape_of(round);
 	round->call = spec->call;
+	memset(&round->exponents, 0, SPAN(exponents, workers));
+	if (!spec->slot)
+		memset(&round->per_exponents, 0, SPAN(per_exponents, few));
+	if (has_classes(round) && !spec->slot)
+		plan_exponents(round, payload);
 	sign(round, spec);
 	/* A small result of an aggregator goes to all ranks: cheaper than reports about it. */
 	if (!round->count || (round->data <= SMALL_RESULT && !spec->ring) || spec->slot)
@@ -253,19 +285,24 @@ struct early_data {
 	_Alignas(8) uint8_t payload[];
 };
 
-void round_free(struct round *round)
+void round_clear(struct round *round)
 {
-	if (!round)
-		return;
 	while (round->kept) {
 		struct early_data *next = round->kept->next;
 
 		free(round->kept);
 		round->kept = next;
 	}
-	free(round->masks);
+	if (round->masks)
+		free(round->masks);
 	if (round->have != round->few)
 		free(round->have);
+}
+
+void round_free(struct round *round)
+{
+	if (round)
+		round_clear(round);
 	free(round);
 }
 

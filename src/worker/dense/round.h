@@ -44,59 +44,66 @@ struct round_place {
 struct round {
 	struct round *next;
 	void *owner; /* the request, opaque to this room */
-	struct round_place place;
-	struct round *held_next; /* in the lane's list of held rounds */
-	uint64_t held_until;     /* 0: not held */
-	bool over;               /* the stream has given it up */
 
 	const uint8_t *source;
 	uint8_t *target; /* NULL: the result is not wanted here */
+	float *residual; /* gets what rounding takes from the source; NULL: not wanted */
 	size_t count;
 	trib_type type;
 	enum round_coding coding;
 	bool average, for_max;
 	bool contributes, receives;
+	uint8_t element, wire_element; /* bytes of an element, in memory and on the wire */
+	uint8_t per_word;              /* ROUND_PARTS: integers in a word */
+	uint8_t op, from, to, shape;
+	uint8_t kind;          /* the root that the collective has, or WIRE_ALL; slots: see sign */
+	uint16_t sign;         /* its signature, in `scale` of fragments that have no class */
+	struct wire_call call; /* the collective that the round is a part of */
+	uint32_t dither;       /* seed of the vector; 0: round to nearest */
+	uint32_t first_block;  /* number of the first block in the vector */
+	uint32_t per_fragment; /* elements in a data fragment: a block */
+	uint32_t data;
+	uint64_t base; /* position of its first fragment, when it is posted */
+
+	/* At first 0, from here on: */
+	uint32_t exponents, specials;
+	uint32_t finished;                  /* number of finished fragments */
+	uint32_t next_exponents, next_data; /* next ones to be sent for the first time */
+	uint32_t todo;                      /* number of bits in `again` */
 	bool waits;   /* data does not leave before all ranks' exponents are known */
 	bool guessed; /* data left before all ranks' exponents were known */
 	bool whole; /* a result is taken only together with its special values; set by the owner */
-	uint8_t op, from, to, shape;
-	struct wire_call call; /* the collective that the round is a part of */
-	uint16_t sign;         /* its signature, in `scale` of fragments that have no class */
-	uint8_t kind;          /* the root that the collective has, or WIRE_ALL; slots: see sign */
-	unsigned workers;      /* slots: ranks whose vectors are summed */
-	uint8_t per_word;      /* ROUND_PARTS: integers in a word */
-	uint32_t dither;       /* seed of the vector; 0: round to nearest */
-	uint32_t first_block;  /* number of the first block in the vector */
-	float *residual;       /* gets what rounding takes from the source; NULL: not wanted */
-	uint8_t exponent_op;   /* of exponent fragments */
-	uint8_t exponent_size; /* bytes of a class, and of a flag */
+	bool over;  /* the stream has given it up */
+	uint64_t held_until;     /* 0: not held */
+	struct round *held_next; /* in the lane's list of held rounds */
+	uint8_t *masks;          /* results of the specials fragments; NULL: none yet */
+	struct early_data *kept; /* results that wait for the special values of their blocks */
+	struct round_place place;
 
-	uint64_t base; /* position of its first fragment */
-	uint32_t exponents, specials, data;
-	uint32_t per_fragment;                /* elements in a data fragment: a block */
+	unsigned workers; /* slots: ranks whose vectors are summed */
+
+	uint64_t *have;    /* finished fragments */
+	uint64_t *again;   /* fragments to send again */
+	uint64_t *wanted;  /* lost results, to be asked for */
+	uint64_t *came;    /* results that came too early to be taken */
+	uint32_t *sent_at; /* for each fragment: stamp of its last packet */
+
+	/* Of a round in a dense lane; at first 0: */
 	uint32_t per_exponents, per_specials; /* blocks in one such fragment */
 	uint32_t first_exponents;             /* blocks in the first exponents fragment */
 	uint32_t classes_per;                 /* classes of a block: 1, or its sub-blocks */
-
-	uint32_t finished;                  /* number of finished fragments */
-	uint32_t next_exponents, next_data; /* next ones to be sent for the first time */
-	uint32_t agreed;                    /* exponents fragments below are finished */
-	uint32_t agreed_blocks, missed;     /* ROUND_SCALED: blocks whose class is known, and those
-	                                       for which this rank's guess would be too low */
-	uint32_t todo;                      /* number of bits in `again` */
-	uint64_t *have;                     /* finished fragments */
-	uint64_t *again;                    /* fragments to send again */
-	uint64_t *wanted;                   /* lost results, to be asked for */
-	uint64_t *came;                     /* results that came too early to be taken */
-	uint32_t *sent_at;                  /* for each fragment: stamp of its last packet */
+	uint8_t exponent_op;                  /* of exponent fragments */
+	uint8_t exponent_size;                /* bytes of a class, and of a flag */
+	uint32_t agreed;                      /* exponents fragments below are finished */
+	uint32_t agreed_blocks, missed; /* ROUND_SCALED: blocks whose class is known, and those
+	                                   for which this rank's guess would be too low */
 	uint16_t *own_class, *sent_class, *top_class; /* for each block, ROUND_SCALED only */
 	uint8_t *own_classes, *top_classes;           /* for each sub-block, ROUND_PARTS only */
 	uint64_t *data_sent;                          /* for each block, ROUND_PARTS only */
-	uint64_t *own_special;   /* for each block: this rank has NaN or infinities */
-	uint64_t *any_special;   /* for each specials fragment: some rank has special values */
-	uint8_t *masks;          /* results of the specials fragments; NULL: none yet */
-	struct early_data *kept; /* results that wait for the special values of their blocks */
-	uint64_t few[12];        /* holds the arrays of a round of a few fragments */
+	uint64_t *own_special; /* for each block: this rank has NaN or infinities */
+	uint64_t *any_special; /* for each specials fragment: some rank has special values */
+
+	uint64_t few[12]; /* holds the arrays of a round of a few fragments */
 };
 
 struct round_spec {
@@ -119,11 +126,23 @@ struct round_spec {
 	bool ring; /* the round goes around a ring: no rank but the root gets a small result */
 	struct wire_call call; /* the collective; WIRE_CALL_NONE: a round of the library's own */
 	uint32_t signature;    /* of `call`; 0: round_new() computes it */
+	uint32_t block;        /* round_spec_block(), if it is known; 0: round_new() computes it */
 	void *owner;
 };
 
-/* NULL: no memory. */
-struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload);
+/*
+ * A round in the memory of another one that is over, and was cleared; NULL: in new memory. It takes
+ * that memory over. NULL: no memory.
+ */
+struct round *round_renew(struct round *old, const struct round_spec *spec, unsigned child,
+                          unsigned payload);
+static inline struct round *round_new(const struct round_spec *spec, unsigned child,
+                                      unsigned payload)
+{
+	return round_renew(NULL, spec, child, payload);
+}
+/* Frees all but the round itself. */
+void round_clear(struct round *round);
 void round_free(struct round *round);
 
 /* Takes the first round off a list; NULL: the list is empty. */

@@ -48,11 +48,6 @@ static size_t count_fragments(size_t count, size_t per)
 	return count / per + (count % per != 0);
 }
 
-bool striping_is_small(const struct striping *striping, size_t count, size_t per, unsigned least)
-{
-	return count_fragments(count, per) < (size_t)least * striping->n;
-}
-
 unsigned striping_split(const struct striping *striping, size_t count, size_t per,
                         struct part parts[LANES_MAX])
 {

@@ -33,7 +33,13 @@ void striping_init(struct striping *striping, const double *weights, unsigned n)
  * Is a vector of `count` elements, `per` in a fragment, too small to be split? A lane has to get
  * `least` fragments.
  */
-bool striping_is_small(const struct striping *striping, size_t count, size_t per, unsigned least);
+static inline bool striping_is_small(const struct striping *striping, size_t count, size_t per,
+                                     unsigned least)
+{
+	size_t most = (size_t)least * striping->n - 1; /* fragments */
+
+	return count <= per ? most > 0 : (count - 1) / per < most;
+}
 /* The parts of a larger vector. Gives their number; no part is empty. */
 unsigned striping_split(const struct striping *striping, size_t count, size_t per,
                         struct part parts[LANES_MAX]);

@@ -219,7 +219,7 @@ struct work {
 
 /* Rounds for a part of a vector. */
 static bool work_add(struct recovery *recovery, struct work *work, const struct lane_set *set,
-                     const struct round_spec *spec, const struct round_place *place)
+                     struct round_spec *spec, const struct round_place *place)
 {
 	unsigned n;
 

@@ -23,7 +23,7 @@ static struct round_place part_place(const struct round_place *whole, const stru
 
 static struct round_spec part_spec(const struct round_spec *whole, const struct part *part)
 {
-	size_t size = whole->copy ? 1 : trib_type_size(whole->type);
+	size_t size = whole->copy ? 1 : number_size(whole->type);
 	struct round_spec spec = *whole;
 
 	spec.count = part->count;
@@ -37,29 +37,32 @@ static struct round_spec part_spec(const struct round_spec *whole, const struct 
 	return spec;
 }
 
-unsigned rounds_make(const struct trib_comm *comm, const struct lane_set *set,
-                     const struct round_spec *spec, const struct round_place *place,
-                     struct posting *postings)
+unsigned rounds_make(struct trib_comm *comm, const struct lane_set *set, struct round_spec *spec,
+                     const struct round_place *place, struct posting *postings)
 {
+	size_t block = round_spec_block(spec, comm->payload);
 	/* A block's data fragments stay together. */
-	size_t per = round_spec_block(spec, comm->payload) * (place ? place->split : 1);
+	size_t per = place ? block * place->split : block;
 	bool is_small =
 		striping_is_small(&set->striping, spec->count, per, set->slot ? SLOT_LEAST : LEAST);
 	struct part parts[LANES_MAX];
 	unsigned n = 1;
 
+	spec->block = (uint32_t)block;
 	if (is_small)
 		parts[0] = (struct part){ .count = spec->count };
 	else
 		n = striping_split(&set->striping, spec->count, per, parts);
 	for (unsigned i = 0; i < n; i++) {
+		struct round *old =
+			atomic_exchange_explicit(&comm->spare_round, NULL, memory_order_acquire);
 		struct round_spec part;
 		struct round *round;
 
 		if (!is_small)
 			part = part_spec(spec, &parts[i]);
-		round = round_new(is_small ? spec : &part, (unsigned)comm->config.rank,
-		                  comm->payload);
+		round = round_renew(old, is_small ? spec : &part, (unsigned)comm->config.rank,
+		                    comm->payload);
 		if (!round) {
 			rounds_free(postings, i);
 			return 0;

@@ -44,11 +44,12 @@ static void postings_free(struct postings *postings)
 	postings->all = NULL;
 }
 
-/* The rounds of all vectors of a request, in one set of lanes. False: no memory. */
+/* The rounds of all vectors of a request, in one set of lanes. `specs` NULL: those of the ledger.
+ * False: no memory. */
 static bool make_rounds(struct trib_request *request, const struct lane_set *set,
-                        const struct round_spec *specs, size_t n, struct postings *made)
+                        struct round_spec *specs, size_t n, struct postings *made)
 {
-	const struct trib_comm *comm = request->comm;
+	struct trib_comm *comm = request->comm;
 	size_t most = n * set->striping.n;
 
 	made->n = 0;
@@ -59,14 +60,16 @@ static bool make_rounds(struct trib_request *request, const struct lane_set *set
 		struct round_place place = {
 			.ledger = request->ledger, .vector = (unsigned)i, .step = 1, .split = 1
 		};
-		struct round_spec spec = specs ? specs[i] : request->ledger->vectors[i].spec;
+		struct round_spec kept, *spec = specs ? &specs[i] : &kept;
 		unsigned k;
 
-		spec.owner = request;
-		spec.call = request->call;
-		spec.signature = request->signature;
-		spec.slot = set->slot;
-		k = rounds_make(comm, set, &spec, &place, made->all + made->n);
+		if (!specs)
+			kept = request->ledger->vectors[i].spec;
+		spec->owner = request;
+		spec->call = request->call;
+		spec->signature = request->signature;
+		spec->slot = set->slot;
+		k = rounds_make(comm, set, spec, &place, made->all + made->n);
 		made->n += k;
 		if (!k) {
 			rounds_free(made->all, made->n);
@@ -205,7 +208,7 @@ static trib_status finish_alone(struct trib_request *request, const struct round
                                 size_t n, trib_request **out)
 {
 	for (size_t i = 0; i < n; i++) {
-		size_t bytes = specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
+		size_t bytes = specs[i].count * (specs[i].copy ? 1 : number_size(specs[i].type));
 
 		if (bytes && specs[i].target && specs[i].target != specs[i].source)
 			memmove(specs[i].target, specs[i].source, bytes);
@@ -256,8 +259,8 @@ static trib_status enter(struct trib_request *request, const struct postings *po
 }
 
 /* Recovery starts the request if trees are replaced at the moment. The caller holds `posting`. */
-static trib_status start_in_lanes(struct trib_request *request, const struct round_spec *specs,
-                                  size_t n, const struct lane_set *set)
+static trib_status start_in_lanes(struct trib_request *request, struct round_spec *specs, size_t n,
+                                  const struct lane_set *set)
 {
 	const struct trib_comm *comm = request->comm;
 	bool now = !comm->recovering && !comm->turn_client;
@@ -370,8 +373,7 @@ static bool takes_direct(const struct trib_request *request, const struct round_
 	       !comm->trial.apart;
 }
 
-trib_status request_start_own(struct trib_request *request, const struct round_spec *specs,
-                              size_t n)
+trib_status request_start_own(struct trib_request *request, struct round_spec *specs, size_t n)
 {
 	struct trib_comm *comm = request->comm;
 
@@ -537,7 +539,7 @@ void request_number_call(struct trib_request *request)
 	request->signature = wire_call_sign(&request->call);
 }
 
-trib_status request_start(struct trib_request *request, const struct round_spec *specs, size_t n)
+trib_status request_start(struct trib_request *request, struct round_spec *specs, size_t n)
 {
 	struct trib_comm *comm = request->comm;
 	bool by_ranks = comm_is_ring(comm) || trial_way(request, specs, n) == WAY_RANKS;
@@ -569,7 +571,7 @@ trib_status request_start(struct trib_request *request, const struct round_spec 
 	return status;
 }
 
-trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
+trib_status request_post(struct trib_request *request, struct round_spec *specs, size_t n,
                          trib_request **out)
 {
 	struct trib_comm *comm = request->comm;
@@ -579,8 +581,7 @@ trib_status request_post(struct trib_request *request, const struct round_spec *
 	if (comm->config.size == 1)
 		return finish_alone(request, specs, n, out);
 	for (size_t i = 0; i < n; i++)
-		request->bytes +=
-			specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
+		request->bytes += specs[i].count * (specs[i].copy ? 1 : number_size(specs[i].type));
 	pthread_mutex_lock(&comm->posting);
 	status = trial_holds(request, specs, n) ? trial_hold(request, specs, n)
 	                                        : request_start(request, specs, n);

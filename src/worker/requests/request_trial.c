@@ -60,25 +60,20 @@ static bool needs_meeting(const struct trib_request *request)
 	       may_choose(comm) && !comm->trial.met;
 }
 
-enum way trial_way(struct trib_request *request, const struct round_spec *specs, size_t n)
+enum way trial_way_of_long(struct trib_request *request, const struct round_spec *specs, size_t n)
 {
 	const struct trib_comm *comm = request->comm;
 	struct way_class *class = class_of(request, specs, n);
 
-	if (request->bytes >= WAY_SHORTEST && comm->config.way == WAYS_RING && n == 1 &&
-	    may_choose(comm))
+	if (comm->config.way == WAYS_RING && n == 1 && may_choose(comm))
 		return WAY_RANKS;
 	return class ? way_take(class) : WAY_AGGREGATOR;
 }
 
-bool trial_holds(struct trib_request *request, const struct round_spec *specs, size_t n)
+bool trial_holds_long(struct trib_request *request, const struct round_spec *specs, size_t n)
 {
-	struct trib_comm *comm = request->comm;
-	const struct way_class *class;
+	const struct way_class *class = class_of(request, specs, n);
 
-	if (atomic_load(&comm->trial.holds))
-		return true;
-	class = class_of(request, specs, n);
 	return (class && way_is_trial(class)) || needs_meeting(request);
 }
 
@@ -152,13 +147,13 @@ static bool wait_for(struct trib_comm *comm, const uint64_t *took)
 static bool agree(struct trib_comm *comm, const struct wire_call *call, uint64_t *values, size_t n)
 {
 	struct trib_request *vote = &comm->trial.vote;
-	const struct round_spec spec = { .source = values,
-		                         .target = values,
-		                         .count = n,
-		                         .type = TRIB_U64,
-		                         .op = TRIB_MAX,
-		                         .from = WIRE_ALL,
-		                         .to = WIRE_ALL };
+	struct round_spec spec = { .source = values,
+		                   .target = values,
+		                   .count = n,
+		                   .type = TRIB_U64,
+		                   .op = TRIB_MAX,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
 	trib_status status;
 
 	*vote = (struct trib_request){

@@ -23,11 +23,10 @@ struct posting {
 
 /*
  * request_rounds.c: the rounds of one vector, or of the part of it that `place` names (NULL: no
- * ledger). Gives their number; 0: no memory. The caller holds `posting`.
+ * ledger). Completes the spec. Gives their number; 0: no memory. The caller holds `posting`.
  */
-unsigned rounds_make(const struct trib_comm *comm, const struct lane_set *set,
-                     const struct round_spec *spec, const struct round_place *place,
-                     struct posting *postings);
+unsigned rounds_make(struct trib_comm *comm, const struct lane_set *set, struct round_spec *spec,
+                     const struct round_place *place, struct posting *postings);
 /* To the lanes. `rotation` chooses lanes for small rounds and has to be the same on all ranks. */
 void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t n,
                  uint64_t rotation);
@@ -35,27 +34,43 @@ void rounds_free(const struct posting *postings, size_t n);
 
 /*
  * request_start.c: gives the request its number and starts it, now or when it may. Takes the
- * request over, also if it fails.
+ * request over, also if it fails. Completes the specs with what the request knows.
  */
-trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
+trib_status request_post(struct trib_request *request, struct round_spec *specs, size_t n,
                          trib_request **out);
 /* The user's call that comes next, as ranks compare it. */
 void request_number_call(struct trib_request *request);
 /* Gives it its number and starts it. The caller holds `posting`. */
-trib_status request_start(struct trib_request *request, const struct round_spec *specs, size_t n);
+trib_status request_start(struct trib_request *request, struct round_spec *specs, size_t n);
 /* Opens the ring, if it is not open. The caller holds `posting`. */
 trib_status request_open_ring(struct trib_comm *comm);
 /* A request of the library's own, through the aggregator. The caller holds `posting`. */
-trib_status request_start_own(struct trib_request *request, const struct round_spec *specs,
-                              size_t n);
+trib_status request_start_own(struct trib_request *request, struct round_spec *specs, size_t n);
 
 /*
- * request_trial.c: which way a request takes, which is counted: it starts now. The caller holds
- * `posting` in these functions.
+ * request_trial.c: which way a request of WAY_SHORTEST bytes or more takes, which is counted: it
+ * starts now. The caller holds `posting` in these functions.
  */
-enum way trial_way(struct trib_request *request, const struct round_spec *specs, size_t n);
-/* Does the request have to wait for its start? It is a part of a trial, or behind one. */
-bool trial_holds(struct trib_request *request, const struct round_spec *specs, size_t n);
+enum way trial_way_of_long(struct trib_request *request, const struct round_spec *specs, size_t n);
+/* Does the request have to wait for its start, as a part of a trial? */
+bool trial_holds_long(struct trib_request *request, const struct round_spec *specs, size_t n);
+
+/* The same of any request: short ones all go through the aggregator, and there are no trials. */
+static inline enum way trial_way(struct trib_request *request, const struct round_spec *specs,
+                                 size_t n)
+{
+	return request->bytes < WAY_SHORTEST ? WAY_AGGREGATOR
+	                                     : trial_way_of_long(request, specs, n);
+}
+
+/* It may also be behind a part of a trial. */
+static inline bool trial_holds(struct trib_request *request, const struct round_spec *specs,
+                               size_t n)
+{
+	return atomic_load(&request->comm->trial.holds) ||
+	       (request->bytes >= WAY_SHORTEST && trial_holds_long(request, specs, n));
+}
+
 /* The trial's thread starts it. */
 trib_status trial_hold(struct trib_request *request, const struct round_spec *specs, size_t n);
 /* Waits for the end of the trial's thread. The caller has set closing, and holds no lock. */

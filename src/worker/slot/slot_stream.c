@@ -30,12 +30,22 @@ void slot_stream_free(struct slot_stream *slots)
 
 static uint8_t *payload_of(const struct slot_stream *slots, uint64_t position)
 {
-	return slots->payloads + position % slots->flow.slots * slots->payload;
+	return slots->payloads + (position & (slots->flow.slots - 1)) * slots->payload;
 }
 
 static uint32_t pad8(size_t bytes)
 {
 	return (uint32_t)((bytes + 7) & ~(size_t)7);
+}
+
+/* Fills the last word up. Gives the bytes with the padding. */
+static uint32_t pad(uint8_t *out, size_t bytes)
+{
+	uint32_t whole = pad8(bytes);
+
+	if (bytes < whole)
+		memset(out + bytes, 0, whole - bytes);
+	return whole;
 }
 
 static uint16_t class_of(uint16_t scale)
@@ -74,18 +84,19 @@ static uint32_t encode_scaled(const struct round *round, uint32_t block, uint16_
                               uint16_t *scale, uint8_t *out)
 {
 	size_t first, n = round_block(round, block, &first);
-	const uint8_t *source = round->source + first * trib_type_size(round->type);
-	uint32_t bytes = (uint32_t)(n * number_wire_size(round->type)), whole = pad8(bytes);
+	const uint8_t *source = round->source + first * round->element;
+	size_t bytes = n * round->wire_element;
 	bool special = false;
 	uint16_t klass = number_classify(round->type, source, n, &special);
+	uint32_t whole;
 
 	if (klass < class_of(least))
 		klass = class_of(least);
 	*scale = klass | (uint16_t)(special ? SLOT_SPECIAL : least & SLOT_SPECIAL);
 	number_encode(round->type, source, n, klass, round->workers, out);
-	if (bytes == n * 4)
+	if (round->wire_element == 4)
 		number_pair(out, n);
-	memset(out + bytes, 0, whole - bytes);
+	whole = pad(out, bytes);
 	if (*scale & SLOT_SPECIAL)
 		whole += put_specials(round, source, n, out + whole);
 	if (round->residual) /* what 32 bits lack is not worth keeping */
@@ -97,7 +108,7 @@ static uint32_t encode(const struct round *round, uint32_t block, uint16_t least
                        uint8_t *out)
 {
 	size_t first, n = round_block(round, block, &first);
-	size_t bytes = n * number_wire_size(round->type);
+	size_t bytes = n * round->wire_element;
 
 	*scale = 0;
 	if (n == 0)
@@ -109,12 +120,11 @@ static uint32_t encode(const struct round *round, uint32_t block, uint16_t least
 	if (round->coding == ROUND_SCALED)
 		return encode_scaled(round, block, least, scale, out);
 	if (round->coding == ROUND_KEYS)
-		number_to_keys(round->type, round->source + first * trib_type_size(round->type), n,
+		number_to_keys(round->type, round->source + first * round->element, n,
 		               round->for_max, out);
 	else
-		memcpy(out, round->source + first * trib_type_size(round->type), bytes);
-	memset(out + bytes, 0, pad8(bytes) - bytes);
-	return pad8(bytes);
+		memcpy(out, round->source + first * round->element, bytes);
+	return pad(out, bytes);
 }
 
 /* ---- decoding ---- */
@@ -135,17 +145,16 @@ static void decode_scaled(const struct round *round, const uint8_t *in, size_t n
                           uint8_t *out)
 {
 	uint64_t sums[WIRE_PAYLOAD_MAX / 8];
-	size_t bytes = n * number_wire_size(round->type);
 	const void *integers = in;
 
-	if (number_wire_size(round->type) == 4) {
+	if (round->wire_element == 4) {
 		number_unpair(in, n, sums);
 		integers = sums;
 	}
 	number_decode(round->type, integers, n, class_of(scale), round->workers, round->average,
 	              out);
 	if (scale & SLOT_SPECIAL)
-		take_specials(round, in + pad8(bytes), n, out);
+		take_specials(round, in + pad8(n * round->wire_element), n, out);
 }
 
 static void decode(const struct round *round, uint32_t block, uint16_t scale, const uint8_t *in)
@@ -155,13 +164,13 @@ static void decode(const struct round *round, uint32_t block, uint16_t scale, co
 
 	if (!round->target || n == 0)
 		return;
-	out = round->target + first * trib_type_size(round->type);
+	out = round->target + first * round->element;
 	if (round->coding == ROUND_SCALED) {
 		decode_scaled(round, in, n, scale, out);
 	} else if (round->coding == ROUND_KEYS) {
 		number_from_keys(round->type, in, n, out);
 	} else {
-		memcpy(out, in, n * trib_type_size(round->type));
+		memcpy(out, in, n * round->element);
 		if (round->average)
 			number_divide(round->type, out, n, round->workers);
 	}
@@ -171,7 +180,7 @@ static void decode(const struct round *round, uint32_t block, uint16_t scale, co
 static uint32_t result_bytes(const struct round *round, uint32_t block, uint16_t scale)
 {
 	size_t first, n = round_block(round, block, &first);
-	uint32_t bytes = pad8(n * number_wire_size(round->type));
+	uint32_t bytes = pad8(n * round->wire_element);
 
 	return scale & SLOT_SPECIAL ? bytes + counts_bytes(round, n) : bytes;
 }

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+#include <stdlib.h>
+
 #define HOLD_BYTES (1u << 20)          /* 1 MiB: copying less takes no longer than waiting */
 #define HOLD_BYTES_A_NS 4u             /* bytes per nanosecond: speed of a copy, at most */
 #define HOLD_MIN (NSEC_PER_SEC / 1000) /* 1 ms: shortest time that a round is held */
@@ -35,13 +37,21 @@ void lane_on_finished(void *context, struct round *round)
 	lane->finishing = round;
 }
 
+/* The next round takes the memory over. */
+static void spare(struct lane *lane, struct round *round)
+{
+	round_clear(round);
+	round = atomic_exchange_explicit(&lane->comm->spare_round, round, memory_order_acq_rel);
+	if (round)
+		free(round);
+}
+
 void lane_on_over(void *context, struct round *round)
 {
-	(void)context;
 	if (round->held_until)
 		round->over = true;
 	else
-		round_free(round);
+		spare(context, round);
 }
 
 void lane_finish_held(struct lane *lane, uint64_t now)
@@ -57,7 +67,7 @@ void lane_finish_held(struct lane *lane, uint64_t now)
 		round->held_until = 0;
 		let_finish(lane, round);
 		if (round->over)
-			round_free(round);
+			spare(lane, round);
 	}
 }
 
