@@ -384,7 +384,7 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 	}
 	direct = comm->direct;
 	all.rounds = comm->rounds;
-	all.wait_s = comm->wait_s;
+	all.wait_s = (double)atomic_load(&comm->wait_ns) / 1e9;
 	pthread_mutex_unlock(&comm->lock);
 	if (direct)
 		direct_count(direct, &all);

@@ -14,7 +14,8 @@
 
 #define WAIT_MAX 1e9       /* seconds */
 #define IDLE_NS 4000000ull /* 4 ms between two calls of trib_options.idle */
-#define LOSS_TOLD 0.001    /* a lower loss ratio explains no timeout */
+#define WAITED_SPAN NSEC_PER_SEC
+#define LOSS_TOLD 0.001 /* a lower loss ratio explains no timeout */
 
 /* Has the communicator failed, and does no lane touch users' buffers any more? */
 static bool is_quiet(const struct trib_comm *comm)
@@ -134,23 +135,35 @@ static trib_status fail_timeout(struct trib_request *request, double seconds)
 }
 
 /*
- * Publishes the share of time that is spent waiting, measured over at least 1 s and over whole
- * steps: from the end of one wait to the end of another. Computing while requests are in flight
- * does not count as waiting.
+ * Publishes the share of time that is spent waiting, measured over WAITED_SPAN or more and over
+ * whole steps: from the end of one wait to the end of another. Computing while requests are in
+ * flight does not count as waiting.
  */
-static void note_waited(struct trib_comm *comm, uint64_t now)
+static void publish_waited(struct trib_comm *comm, uint64_t now)
 {
-	double seconds = (double)(now - comm->waited_since) / 1e9;
+	uint64_t since = atomic_load(&comm->waited_since), waited = atomic_load(&comm->wait_ns);
 
-	if (comm->waited_since && seconds < 1)
-		return;
-	if (comm->waited_since) {
-		double share = (comm->wait_s - comm->waited_then) / seconds;
+	if (since && clock_since(now, since) < WAITED_SPAN)
+		return; /* another thread was first */
+	if (since) {
+		double share = (double)(waited - comm->waited_then) / (double)(now - since);
 
 		atomic_store(&comm->waited, (uint16_t)(1.5 + 1000 * (share < 1 ? share : 1)));
 	}
-	comm->waited_since = now;
-	comm->waited_then = comm->wait_s;
+	atomic_store(&comm->waited_since, now);
+	comm->waited_then = waited;
+}
+
+static void note_waited(struct trib_comm *comm, uint64_t start, uint64_t now)
+{
+	uint64_t since = atomic_load_explicit(&comm->waited_since, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&comm->wait_ns, now - start, memory_order_relaxed);
+	if (since && clock_since(now, since) < WAITED_SPAN)
+		return;
+	pthread_mutex_lock(&comm->lock);
+	publish_waited(comm, now);
+	pthread_mutex_unlock(&comm->lock);
 }
 
 /* A trial of ways may hold the request for a moment. False: it has not started. */
@@ -184,6 +197,26 @@ static bool sleep_until(struct trib_request *request, uint64_t deadline)
 	return ended;
 }
 
+/* The request has not ended while this thread drove its lanes: others do. */
+static bool wait_for_others(struct trib_request *request, uint64_t start, uint64_t deadline)
+{
+	struct trib_comm *comm = request->comm;
+	bool ended;
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->turn_client)
+		step_profile_wait(&comm->profile, start);
+	ended = sleep_until(request, deadline);
+	if (comm->turn_client)
+		step_profile_waited(&comm->profile, clock_now());
+	if (comm->turn_client && comm->config.rank == 0 && !comm->in_flight)
+		comm_wake_turns(comm); /* the next training step has begun */
+	if (ended && !request->has_left)
+		request_leave(request);
+	pthread_mutex_unlock(&comm->lock);
+	return ended;
+}
+
 /* False: the deadline passed first. */
 static bool wait_until(struct trib_request *request, uint64_t start, uint64_t deadline)
 {
@@ -195,23 +228,12 @@ static bool wait_until(struct trib_request *request, uint64_t start, uint64_t de
 		now = lane_slot_drive(comm, request, now, deadline);
 	if (started && request->direct)
 		direct_drive(comm, request, deadline);
-	pthread_mutex_lock(&comm->lock);
-	if (comm->turn_client)
-		step_profile_wait(&comm->profile, start);
-	ended = started && request->small && request->done;
+	ended = started && request->small && atomic_load(&request->done);
 	if (!ended) {
-		ended = sleep_until(request, deadline);
+		ended = wait_for_others(request, start, deadline);
 		now = clock_now();
 	}
-	if (comm->turn_client)
-		step_profile_waited(&comm->profile, now);
-	if (comm->turn_client && comm->config.rank == 0 && !comm->in_flight)
-		comm_wake_turns(comm); /* the next training step has begun */
-	comm->wait_s += (double)(now - start) / 1e9;
-	note_waited(comm, now);
-	if (ended)
-		request_leave(request);
-	pthread_mutex_unlock(&comm->lock);
+	note_waited(comm, start, now);
 	return ended;
 }
 
@@ -221,12 +243,15 @@ static bool wait_ended(struct trib_request *request, double seconds)
 	const struct comm_config *config = &request->comm->config;
 	uint64_t now = clock_now(), deadline = now + (uint64_t)(seconds * 1e9);
 
-	for (; config->idle && now + IDLE_NS < deadline; now = clock_now()) {
-		if (wait_until(request, now, now + IDLE_NS))
+	for (;; now = clock_now()) {
+		bool last = !config->idle || now + IDLE_NS >= deadline;
+
+		if (wait_until(request, now, last ? deadline : now + IDLE_NS))
 			return true;
+		if (last)
+			return false;
 		config->idle(config->idle_context);
 	}
-	return wait_until(request, now, deadline);
 }
 
 trib_status trib_wait(trib_request **request, double seconds)
@@ -262,6 +287,7 @@ trib_status request_finish(struct trib_request *request)
 	struct trib_comm *comm = request->comm;
 	double seconds = comm->config.timeout_s;
 
+	atomic_store_explicit(&request->blocks, true, memory_order_relaxed);
 	if (!wait_ended(request, seconds)) {
 		/* The caller's buffers must be free when it gets its error. */
 		fail_timeout(request, seconds);

@@ -231,9 +231,10 @@ struct trib_comm {
 	struct residual *residuals;
 	uint32_t dithers; /* calls whose sums are rounded by chance */
 	uint64_t rounds, posts, splits;
-	double wait_s;
-	uint64_t waited_since; /* start of the span that `waited` is measured over; 0: none yet */
-	double waited_then;    /* wait_s at the time waited_since */
+	_Atomic uint64_t wait_ns;      /* time that users' threads have waited; without `lock` */
+	_Atomic uint64_t waited_since; /* start of the span that `waited` is measured over; 0: none
+	                                  yet. Written under `lock` */
+	uint64_t waited_then;          /* wait_ns at the time waited_since */
 };
 
 /* The communicator's key on the wire to aggregators: ranks of different epochs do not meet. */

@@ -78,7 +78,6 @@ void request_round_finished(struct trib_request *request)
 	if (atomic_fetch_sub_explicit(&request->rounds_left, 1, memory_order_acq_rel) != 1)
 		return;
 	pthread_mutex_lock(&comm->lock);
-	request->done = true;
 	if (request->took)
 		*request->took = clock_now() - request->started_at + 1;
 	if (request->ledger) {
@@ -91,6 +90,9 @@ void request_round_finished(struct trib_request *request)
 	}
 	if (comm->turn_client)
 		leave_lane_set(request);
+	if (atomic_load_explicit(&request->blocks, memory_order_relaxed) && !request->starting)
+		request_leave(request);
+	atomic_store_explicit(&request->done, true, memory_order_release);
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
 }

@@ -28,10 +28,13 @@ struct trib_request {
 	struct trib_comm *comm;
 	struct ledger *ledger; /* NULL: the communicator keeps none */
 	_Atomic unsigned rounds_left;
-	bool done;     /* under the communicator's lock */
-	bool posted;   /* it has a number; under the communicator's lock */
-	bool is_users; /* false: of the library's own, never in the list */
-	bool has_left; /* nothing but its user knows it any more */
+	_Atomic bool done; /* set under the communicator's lock. If `blocks`, its user may have
+	                      freed the request then */
+	bool posted;       /* it has a number; under the communicator's lock */
+	bool is_users;     /* false: of the library's own, never in the list */
+	bool has_left;     /* nothing but its user knows it any more */
+	_Atomic bool
+		blocks; /* a blocking call waits for it: when it is done, it leaves all lists */
 	const char *what;
 	uint64_t number;
 	struct wire_call call;
