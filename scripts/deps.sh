@@ -20,7 +20,7 @@ optional_python="python3@python3 python3-setuptools python3-wheel"
 needed_test="libcmocka-dev"
 optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
 	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
-	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace systemd@systemd-analyze
+	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace valgrind@valgrind systemd@systemd-analyze
 	sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun mpich@mpiexec.hydra libglpk-dev
 	libopenmpi-dev libmpich-dev gfortran@gfortran hpcc@hpcc python3-mpi4py libgloo-dev g++@g++ python3-pytest python3-numpy python3-torch $optional_python
 	ibverbs-utils@ibv_rc_pingpong ibverbs-providers rdmacm-utils@rping perftest@ib_write_bw python3-pyverbs"
