@@ -11,8 +11,8 @@ for tool in valgrind python3; do
 done
 start "$@"
 
-# With gcc 12 about 3,750; the rest is for other compilers and C libraries.
-most=4200
+# With gcc 12 about 3,650; the rest is for other compilers and C libraries.
+most=4000
 plane=udp
 ! has_xdp || plane=xdp
 profile=$(dirname "$0")/../../scripts/latency_profile.py

@@ -164,7 +164,8 @@ static uint8_t small(const struct call *call, size_t size)
 /*
  * The sum of the elements from `first` on; the target is still to be set.
  */
-static void sum_spec(const struct call *call, size_t first, uint8_t to, struct round_spec *spec)
+static inline void sum_spec(const struct call *call, size_t first, uint8_t to,
+                            struct round_spec *spec)
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;

@@ -57,15 +57,8 @@ static bool take_early(struct stream *stream, uint64_t base, uint32_t n, uint64_
 
 bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 {
-	round->base = stream->next_base;
-	round->next = NULL;
-	stream->next_base += round_fragments(round);
+	stream_append(stream, round);
 	round->waits |= stream->guesses_fail;
-	if (stream->last)
-		stream->last->next = round;
-	else
-		stream->first = round;
-	stream->last = round;
 	if (!stream->fresh)
 		stream->fresh = round;
 	if (!stream->loss_at)

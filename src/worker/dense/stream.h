@@ -137,9 +137,33 @@ void stream_new_path(struct stream *stream, bool by_delay);
 /* When to call stream_next and stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);
 
-/* stream_rounds.c: the round of a position; NULL: none. */
-struct round *stream_find(struct stream *stream, uint64_t position);
-/* To be called after fragments of a round may have finished. */
+/* The round is the last one, and gets its positions. */
+static inline void stream_append(struct stream *stream, struct round *round)
+{
+	round->base = stream->next_base;
+	round->next = NULL;
+	stream->next_base += round_fragments(round);
+	if (stream->last)
+		stream->last->next = round;
+	else
+		stream->first = round;
+	stream->last = round;
+}
+
+/* The round of a position; NULL: none. */
+static inline struct round *stream_find(struct stream *stream, uint64_t position)
+{
+	struct round *round =
+		stream->near && stream->near->base <= position ? stream->near : stream->first;
+
+	while (round && position >= round->base + round_fragments(round))
+		round = round->next;
+	if (!round || position < round->base)
+		return NULL;
+	return stream->near = round;
+}
+
+/* stream_rounds.c: to be called after fragments of a round may have finished. */
 void stream_settle(struct stream *stream, struct round *round, uint32_t finished_before,
                    uint64_t now);
 

@@ -87,15 +87,3 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
 	}
 	advance(stream, now);
 }
-
-struct round *stream_find(struct stream *stream, uint64_t position)
-{
-	struct round *round =
-		stream->near && stream->near->base <= position ? stream->near : stream->first;
-
-	while (round && position >= round->base + round_fragments(round))
-		round = round->next;
-	if (!round || position < round->base)
-		return NULL;
-	return stream->near = round;
-}

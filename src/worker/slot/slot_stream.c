@@ -189,8 +189,12 @@ static uint32_t result_bytes(const struct round *round, uint32_t block, uint16_t
 
 void slot_stream_post(struct slot_stream *slots, struct round *round, uint64_t now)
 {
-	round->workers = slots->stream->workers;
-	stream_post(slots->stream, round, now);
+	struct stream *stream = slots->stream;
+
+	round->workers = stream->workers;
+	stream_append(stream, round);
+	if (stream->first == round)
+		stream->progress_at = now;
 }
 
 /* Posts operations while there are free slots. */
