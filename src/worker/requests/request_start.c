@@ -542,7 +542,7 @@ void request_number_call(struct trib_request *request)
 trib_status request_start(struct trib_request *request, struct round_spec *specs, size_t n)
 {
 	struct trib_comm *comm = request->comm;
-	bool by_ranks = comm_is_ring(comm) || trial_way(request, specs, n) == WAY_RANKS;
+	bool by_ranks = comm_is_ring(comm) || trial_take_way(request, specs, n) == WAY_RANKS;
 	bool direct = takes_direct(request, specs, n, by_ranks);
 	bool ring = !direct && takes_ring(request, specs, n, by_ranks);
 	trib_status status = direct || ring ? request_open_ring(comm) : TRIB_OK;

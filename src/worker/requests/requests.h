@@ -56,8 +56,8 @@ enum way trial_way_of_long(struct trib_request *request, const struct round_spec
 bool trial_holds_long(struct trib_request *request, const struct round_spec *specs, size_t n);
 
 /* The same of any request: short ones all go through the aggregator, and there are no trials. */
-static inline enum way trial_way(struct trib_request *request, const struct round_spec *specs,
-                                 size_t n)
+static inline enum way trial_take_way(struct trib_request *request, const struct round_spec *specs,
+                                      size_t n)
 {
 	return request->bytes < WAY_SHORTEST ? WAY_AGGREGATOR
 	                                     : trial_way_of_long(request, specs, n);
