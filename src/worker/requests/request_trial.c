@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/ranks/direct_io.h"
 #include "worker/ranks/ring_thread.h"
 #include "worker/transport/lane_slot.h"
 
@@ -24,6 +25,8 @@
 #define REACH_SHARE 6.0 /* ranks reach each other within 1/6 of the timeout */
 #define REACH_MAX 5.0   /* s: the longest that ranks try to reach each other */
 #define AWAY_MAX 4000.0 /* in sixteenths it fits 16 bits */
+
+#define DRIVE_NS 10000000ull /* 10 ms: a thread that drives a call looks whether all is over */
 
 static enum way_kind kind_of(const struct round_spec *spec)
 {
@@ -221,6 +224,22 @@ static void meet(struct trib_comm *comm, const struct wire_call *call)
 		give_ring_up(comm);
 }
 
+/*
+ * Drives a direct call of a trial. If the user's thread did it, the trial would also measure how
+ * long that thread takes to wake up. While `starting` is set, nobody frees the request.
+ */
+static void drive(struct trib_comm *comm, const struct trib_request *request)
+{
+	bool over = false;
+
+	while (!over && atomic_load(&request->rounds_left)) {
+		direct_drive(comm, request, clock_now() + DRIVE_NS);
+		pthread_mutex_lock(&comm->lock);
+		over = is_over(comm);
+		pthread_mutex_unlock(&comm->lock);
+	}
+}
+
 /* True: the request has started, and is a part of a trial. */
 static bool start(struct trib_request *request, struct way_class *class)
 {
@@ -247,6 +266,8 @@ static bool start(struct trib_request *request, struct way_class *class)
 	pthread_mutex_unlock(&comm->posting);
 	if (status != TRIB_OK)
 		comm_fail(comm, status, "%s", trib_last_error());
+	else if (tries && request->direct)
+		drive(comm, request);
 	pthread_mutex_lock(&comm->lock);
 	if (status != TRIB_OK) {
 		ledger_free(request->ledger);
