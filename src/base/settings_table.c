@@ -28,11 +28,11 @@ const struct setting settings[SETTINGS_N] = {
 	                         "srun says that rank 0 runs",
 	                         NULL },
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
-	                   "which vectors go around a ring of the ranks, or if they are short, "
-	                   "directly between all ranks: auto (reduce-scatters and allgathers, "
-	                   "where that is faster than an aggregator; every vector, if there is no "
-	                   "aggregator), off or all (around the ring, short ones too); the same on "
-	                   "all ranks",
+	                   "which vectors go around a ring of the ranks, or, if they are short or "
+	                   "allreduces, directly between all ranks: auto (reduce-scatters and "
+	                   "allgathers from 16 KiB on, where that is faster than an aggregator; "
+	                   "every vector, if there is no aggregator), off or all (every vector, "
+	                   "around the ring); the same on all ranks",
 	                   NULL },
 	[SETTING_WAY] = { "TRIB_WAY", "auto", SETTING_TEXT,
 	                  "which way allreduces, reduces and broadcasts from 16 KiB take if there "
