@@ -24,8 +24,8 @@ const struct setting settings[SETTINGS_N] = {
 	                    NULL },
 	[SETTING_RENDEZVOUS] = { "TRIB_RENDEZVOUS", NULL, SETTING_TEXT,
 	                         "where rank 0 listens, host:port, if there is no aggregator: the "
-	                         "ranks then sum around a ring; default: where torchrun, mpirun or "
-	                         "srun says that rank 0 runs",
+	                         "ranks then sum among themselves; default: where torchrun, mpirun "
+	                         "or srun says that rank 0 runs",
 	                         NULL },
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
 	                   "which vectors go around a ring of the ranks, or, if they are short or "

@@ -30,7 +30,7 @@ struct run_options {
 	uint64_t pool_bytes, lanes;
 	uint64_t servers;       /* parameter servers to start for the job */
 	const char *server_dir; /* their folder; NULL: a temporary one */
-	bool ring;              /* no aggregator: the ranks sum around a ring */
+	bool ring;              /* no aggregator: the ranks sum among themselves */
 	bool nccl;              /* the workers call NCCL, which shall use the plugin */
 	bool pin;
 	bool mpi;           /* an MPI program: mpirun starts the ranks, with the adapter */

@@ -85,7 +85,7 @@ static const struct option_row rows[] = {
 	  "2*s1(...);s2(...)",
 	  "'s3(s1(0-2),s2(3-5),6)'" },
 	{ "ring", 0, OPTION_FLAG, &given.ring, NULL,
-	  "start no aggregator: the workers sum around a ring", NULL },
+	  "start no aggregator: the workers sum among themselves", NULL },
 	{ "mpi", 0, OPTION_FLAG, &given.mpi, NULL,
 	  "the command is an MPI program: start it with mpirun, its collectives by Tributary",
 	  NULL },
