@@ -82,16 +82,16 @@ check "all ranks go on in it" wait_for 20 all_go_on
 touch "$enough"
 check "... and end well" all_well
 
-# ---- a job that is faster around a ring ----
+# ---- a job that is faster among its ranks ----
 unset TRIB_WAY
 on h1 "$trib" node drain h2 >/dev/null
 on h1 "$trib" node drain s2 >/dev/null
 rm "$enough"
 ranks 3 --rounds 1000000 --until "$enough" --only allreduce --max 1000000
-check "a job with one server goes around a ring" wait_for 40 is_so '.away > 1'
+check "a job with one server goes among its ranks" wait_for 40 is_so '.away > 1'
 check "... whose throughput no aggregator sees" is_so 'has("runs_bps") | not'
 on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
-check "... and it is said: $(grep -o 'go around a ring.*as fast' "$work/explained")" grep -q 'go around a ring of its ranks' "$work/explained"
+check "... and it is said: $(grep -o 'go among the ranks.*as fast' "$work/explained")" grep -q 'go among the ranks' "$work/explained"
 touch "$enough"
 check "... and ends well" all_well
 grep -ho 'goes on in the trees.*' "$work"/rank.?

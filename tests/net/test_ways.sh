@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Large vectors take the faster way, through the aggregator or around the ring, and the log says so. The sums have the
+# Large vectors take the faster way, through the aggregator or among the ranks, and the log says so. The sums have the
 # same bits either way. Usage: test_ways.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
@@ -8,12 +8,12 @@ start "$@"
 name=tw$$
 export TRIB_WAY=auto
 job=(--only allreduce --types f32 --ops sum --rounds 40 --seed 5 --max 400000)
-told='notice: allreduces from [0-9]* KiB go around the ring: [0-9.]* times faster than through the aggregator'
+told='notice: allreduces from [0-9]* KiB go among the ranks: [0-9.]* times faster than through the aggregator'
 
 # --- a server whose link is a fifth of a rank's
 up $name --hosts 4 --servers 1 --link 200mbit --link s1=40mbit
 TRIB_LOG=info go_right "a slow server" 4 "${job[@]}"
-check "... the log says once that the ring is faster" test "$(grep -c "$told" "$out")" = 1
+check "... the log says once that the ranks' way is faster" test "$(grep -c "$told" "$out")" = 1
 around=$(counter results)
 digests "$out" >"$work/expected"
 TRIB_LOG=info TRIB_WAY=ring go_right "around the ring by wish" 4 "${job[@]}"
@@ -28,8 +28,8 @@ check "an aggregator at $at" aggregator_ready
 TRIB_AGGREGATOR=$at go -n 4 --net $name -- "$worker" --only allreduce --max 400000 --rounds 1000000 --until "$work/seen" &
 runs=$!
 # shellcheck disable=SC2317  # wait_for calls it
-explains() { on s1 "$trib" explain --aggregator "$at" | grep -q 'go around a ring of its ranks, which is up to [0-9.]* times as fast'; }
-check "trib explain says that the ring is faster" wait_for 30 explains
+explains() { on s1 "$trib" explain --aggregator "$at" | grep -q 'go among the ranks, which is up to [0-9.]* times as fast'; }
+check "trib explain says that the ranks' way is faster" wait_for 30 explains
 touch "$work/seen"
 wait $runs
 out=$work/out

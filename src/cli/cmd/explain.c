@@ -99,9 +99,9 @@ static void tell_waits(const char *page)
 void explain_away(double times)
 {
 	if (times > 0)
-		printf("  Its large vectors go around a ring of its ranks, which is up to %.1f "
-		       "times as fast. A switch, or more aggregators, would be faster still; "
-		       "TRIB_WAY=aggregator forbids the ring.\n",
+		printf("  Its large vectors go among the ranks, which is up to %.1f times as "
+		       "fast. A switch, or more aggregators, would be faster still; "
+		       "TRIB_WAY=aggregator forbids this way.\n",
 		       times);
 }
 

@@ -8,7 +8,7 @@
 /* trib explain JOB, at a controller; an exit code. NULL in a build without the control plane. */
 int explain_job(const char *job, const char *controller, bool json) __attribute__((weak));
 
-/* Says that large vectors go around a ring, which is so many times as fast; 0: they do not. */
+/* Says that large vectors go among the ranks, which is so many times as fast; 0: they do not. */
 void explain_away(double times);
 
 struct json_t;

@@ -312,14 +312,14 @@ static void tell_choice(struct trib_comm *comm, const struct way_class *class)
 	name_trees(comm, where, sizeof(where));
 	if (class->way == WAY_RANKS && !comm->trial.told) {
 		comm->trial.told = true;
-		log_notice("%s from %u KiB go around the ring: %.1f times faster than through %s "
+		log_notice("%s from %u KiB go among the ranks: %.1f times faster than through %s "
 		           "(%.2f ms instead of %.2f ms for %u KiB); a switch or more aggregators "
 		           "would be faster still",
 		           kind, from, through / among, where, among, through, from);
 	} else {
-		log_info("%s from %u KiB go %s: %.2f ms through %s, %.2f ms around the ring", kind,
+		log_info("%s from %u KiB go %s: %.2f ms through %s, %.2f ms among the ranks", kind,
 		         from,
-		         class->way == WAY_RANKS ? "around the ring" : "through the aggregator",
+		         class->way == WAY_RANKS ? "among the ranks" : "through the aggregator",
 		         through, where, among);
 	}
 }
