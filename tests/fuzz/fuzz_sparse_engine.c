@@ -58,9 +58,9 @@ static void answers_check(struct world *world)
 	}
 	for (uint32_t i = 0; i < world->state.cells; i++)
 		demand(!engine_cell(&world->pool, i)->lock);
-	for (uint32_t i = 0; i < world->state.cells && i < 64; i++)
-		if (world->lane->limit && i < world->lane->limit)
-			demand(!sparse_state(engine_cell(&world->pool, i))->more);
+	for (unsigned child = 0; world->lane->limit && child < WIRE_CHILDREN_MAX; child++)
+		if (sparse_knows(world->lane, child))
+			demand(!sparse_state(engine_cell(&world->pool, child))->more);
 }
 
 static void model_add(struct world *world, const void *payload)
