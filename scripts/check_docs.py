@@ -4,6 +4,9 @@ section of `make bench`.
 
 Pages are all tracked *.md files. A source file is a name in backticks that ends in .c, .h, .sh or .py;
 its folder may be left out, as file names in src/ are unique. A test may be named without its ending.
+
+Text between fences is not checked, except in pages with pictures of the code (PICTURES): there, folder/file.c has to
+be the end of exactly one path below src/.
 """
 import os
 import re
@@ -16,6 +19,8 @@ FOLDER = re.compile(r"`((?:adapters|bench|docs|examples|include|scripts|src|test
 TEST = re.compile(r"`((?:test|fuzz)_\w+)`")
 SECTIONS = re.compile(r"\bONLY=([\w,-]+)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+DRAWN = re.compile(r"(?<![\w./-])[\w/-]+/[\w-]+\.[ch]\b")
+PICTURES = ("docs/how-it-works.md",)
 
 
 def anchors(text):
@@ -26,6 +31,18 @@ def anchors(text):
     return found
 
 
+def picture_faults(page, text, tracked):
+    """Names in the page's pictures that do not mean one file of src/."""
+    names = DRAWN.findall("\n".join(FENCE.findall(text)))
+    sources = [path for path in tracked if path.startswith("src/")]
+    faults = [] if names else ["%s: its pictures name no file" % page]
+    for name in names:
+        matches = sum(path.endswith("/" + name) for path in sources)
+        if matches != 1:
+            faults.append("%s: a picture names %s, which is the end of %d paths in src/" % (page, name, matches))
+    return faults
+
+
 def main():
     tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.split()
     pages = [path for path in tracked if path.endswith(".md")]
@@ -33,10 +50,13 @@ def main():
     stems = {os.path.basename(path).partition(".")[0] for path in tracked}
     with open("scripts/bench_sections.py") as file:
         sections = set(re.findall(r"""["']([\w-]+)["']""", file.read()))
-    faults = []
+    faults = ["there is no page %s" % page for page in PICTURES if page not in pages]
     for page in pages:
         with open(page) as file:
-            text = FENCE.sub("", file.read())
+            whole = file.read()
+        text = FENCE.sub("", whole)
+        if page in PICTURES:
+            faults += picture_faults(page, whole, tracked)
         for link in LINK.findall(text):
             if re.match(r"[a-z]+:", link):
                 continue
