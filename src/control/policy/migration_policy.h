@@ -30,9 +30,9 @@ struct migration_policy {
 struct running_plan {
 	struct plan_wish wish; /* its ranks, as they would ask for the next plan */
 	const char *plan;
-	double rate_bps; /* that it was planned for; 0: unknown */
+	double rate_bps; /* the rate that it was planned for; 0: unknown */
 	uint64_t made_at;
-	double share;              /* of a step that communication takes; below 0: unknown */
+	double share;              /* part of a step that communication takes; below 0: unknown */
 	uint64_t since;            /* when `share` crossed a limit: migration_side; 0: unknown */
 	bool tried_frugal;         /* a plan without servers was tried and was too slow */
 	uint64_t links_changed_at; /* when estimates of its links last changed; 0: not since the

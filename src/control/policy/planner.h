@@ -23,7 +23,7 @@ struct plan_wish {
 	/* Part of a step that each rank computes and sends: groups similar ranks; 0: unknown. */
 	double round[TREE_RANKS_MAX];
 	uint64_t tcp;        /* ranks on the TCP plane, as bits; all others are on UDP */
-	uint64_t pool_bytes; /* that each aggregator needs for their pool; 0: unknown */
+	uint64_t pool_bytes; /* memory of their pool at each aggregator; 0: unknown */
 	const char *holds;   /* plan whose aggregators hold that memory already; NULL: none */
 	const char *broken;  /* the plan that they report as broken; empty: none */
 	uint64_t since;      /* when the first rank reported that */

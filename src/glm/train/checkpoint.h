@@ -19,9 +19,9 @@ struct checkpoint_epoch {
 };
 
 struct checkpoint {
-	uint64_t fingerprint; /* of rule and data; see rule_fingerprint */
+	uint64_t fingerprint; /* the hash of rule and data: rule_fingerprint */
 	uint32_t classes, columns;
-	uint32_t epochs; /* that are over */
+	uint32_t epochs; /* epochs that are over */
 	struct checkpoint_epoch *history;
 	float *x, *h; /* classes * columns; h is NULL for sgd */
 	float *bias;  /* of each class: x, then h of all classes */

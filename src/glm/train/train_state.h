@@ -114,7 +114,7 @@ struct trainer {
 	char error[512]; /* its sentence */
 
 	struct train_thread *team;
-	uint32_t threads; /* that were started: all but the first, which is the caller's */
+	uint32_t threads; /* started ones: all but the first, which is the caller's */
 	atomic_bool stops;
 	const struct train_data *scored; /* what threads score; NULL: they train */
 	int64_t *scores;                 /* activations of those rows */

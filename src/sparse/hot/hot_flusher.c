@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUESTIONS_MAX 128u /* on their way at once */
-#define FLOWS_MAX 8u       /* that a round stands for, at most */
+#define QUESTIONS_MAX 128u /* most questions in flight */
+#define FLOWS_MAX 8u       /* most flows that a round stands for */
 #define REFUSALS_MAX 1000u /* more than delayed packets cause */
-#define REST_TIMES 7u      /* a rest is so many times as long as a round that took long ... */
-#define REST_MOST 64u      /* ... and so many times `every_ns` at most */
-#define GATHER_PART 4u     /* a worker waits for a part of a round until the next one begins ... */
-#define GATHER_MOST 4u     /* ... and so many times `every_ns` at most */
+#define REST_TIMES 7u      /* a rest after a round that took long, in lengths of that round */
+#define REST_MOST 64u      /* most `every_ns` that a rest lasts */
+#define GATHER_PART 4u     /* a worker waits 1/4 of a round until the next one begins */
+#define GATHER_MOST 4u     /* most `every_ns` that it waits */
 
 /* ---- opening ---- */
 

@@ -83,8 +83,8 @@ struct hot_sender_stats {
 struct hot_sender {
 	struct hot_sender_options options;
 	struct hot_packet *packets; /* packet s is at s mod kept */
-	uint8_t *payloads;          /* and two more, for a packet that gets other numbers */
-	uint32_t *order;            /* of the rows of such a packet */
+	uint8_t *payloads;          /* one payload a packet, and two spare ones for renumbering */
+	uint32_t *order;            /* order of the rows of the packet that gets other numbers */
 	uint32_t per_packet;        /* rows */
 	uint64_t durable;           /* packets below are durable */
 	uint64_t low;               /* packets below were added */

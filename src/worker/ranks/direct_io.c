@@ -12,7 +12,7 @@
 
 #define CREDIT 32u            /* messages that a rank may send ahead */
 #define OPENING_NS 1000000ull /* 1 ms: the longest sleep while sockets are still opened */
-#define POLL_NS 1000000ull    /* 1 ms: who waits longer sleeps */
+#define POLL_NS 1000000ull    /* 1 ms: a thread that has waited longer than this sleeps */
 #define LAZY_NS 1000000ull /* 1 ms after a thread has waited: until then it may soon wait again */
 
 #define LAZIEST_NS 8000000ull /* 8 ms: until the ring's thread looks again, at most */

@@ -320,9 +320,10 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 	       (n > 1 && request->bytes >= from && comm->config.size > 2);
 }
 
-/* Bytes of all vectors of a request that goes directly to the other ranks; longer ones fill the
- * ring, except allreduces. With an aggregator, shorter ones go through its slots. */
+/* Most bytes of all vectors of a direct request. A longer one goes around the ring, unless it is an
+ * allreduce. */
 #define DIRECT_LONGEST 1048576u
+/* Least bytes of a direct request if there is an aggregator. A shorter one goes through slots. */
 #define DIRECT_SHORTEST 16384u
 /* Bytes of an allreduce that is not cut into parts. */
 #define DIRECT_WHOLE 4096u

@@ -11,8 +11,8 @@
  *   reduce-scatter   each rank sends vector r to rank r
  *   allgather        each rank sends its vector to all
  *   allreduce        the same, and each rank sums all vectors; a longer vector is cut into parts,
- *                    for a reduce-scatter (DIRECT_SHARE) and an allgather of the sums (DIRECT_BACK)
- *                    a long one is a row of such calls (direct_row.h)
+ *                    for a reduce-scatter (DIRECT_SHARE) and an allgather of the sums
+ *                    (DIRECT_BACK); a long vector is a row of such calls (direct_row.h)
  *   reduce           each rank sends its vector to the root
  *   broadcast        the root sends its vector to all
  *

@@ -34,11 +34,11 @@ enum way_kind { WAY_ALLREDUCE, WAY_REDUCE, WAY_BROADCAST, WAY_KINDS };
 #define WAY_BLOCK 524288u   /* bytes of a block; a longer vector is a block by itself */
 #define WAY_SIZES 6u        /* classes of a kind; each has vectors 4 times as long as the last */
 #define WAY_SHORTEST 16384u /* bytes; shorter vectors always go through the aggregator */
-#define WAY_KEEP_FIRST 16u  /* blocks until the next trial; then twice as many each time, */
-#define WAY_KEEP_LONGEST 16384u /* up to this number */
-#define WAY_FAR 2.0             /* a way that is so many times as fast needs only WAY_PAIRS */
+#define WAY_KEEP_FIRST 16u  /* blocks until the second trial; a confirming one doubles it */
+#define WAY_KEEP_LONGEST 16384u /* largest distance between two trials, in blocks */
+#define WAY_FAR 2.0             /* a way this many times as fast needs only WAY_PAIRS */
 #define WAY_PAIRS 2u            /* pairs of blocks of the first trial at least */
-#define WAY_CLEARLY 1.05        /* the ranks' own way has to be so many times as fast */
+#define WAY_CLEARLY 1.05        /* the ranks' own way has to be this many times as fast */
 
 struct way_class {
 	uint32_t block; /* calls in a block */
