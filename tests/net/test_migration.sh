@@ -102,7 +102,7 @@ for host in "${servers[@]}"; do
 done
 ranks 3 --rounds 10
 check "with all nodes drained ranks sum around a ring" all_well
-check "... and say so" grep -q '3 ranks sum around a ring' "$work/rank.0"
+check "... and say so" grep -q '3 ranks sum among themselves' "$work/rank.0"
 TRIB_RING=off TRIB_TIMEOUT=3 ranks 3 --rounds 10
 check "without a ring there is no plan" eval '! all_well >/dev/null'
 check "... and that is said" grep -q '3 more are alive but drained (trib node resume)' "$work/rank.0"

@@ -39,7 +39,7 @@ done
 for rank in 0 1 2 3; do
 	check "rank $rank has right results around a ring" ended_well $rank
 done
-check "... and says why" grep -q 'no aggregator is available: 4 ranks sum around a ring' "$work/rank.2"
+check "... and says why" grep -q 'no aggregator is available: 4 ranks sum among themselves' "$work/rank.2"
 check "the plan is a ring of four" ring_of 4
 "$trib" explain "$TRIB_JOB" >"$work/explained"
 check "trib explain says so" grep -q 'summed around a ring of its 4 ranks' "$work/explained"

@@ -61,7 +61,7 @@ static trib_status find_seats(struct comm_config *config, struct ring_seat *seat
 	return status == TRIB_OK ? ring_meet(config, seats, deadline) : status;
 }
 
-/* No aggregator: the ranks sum around a ring. */
+/* No aggregator: the ranks sum among themselves. */
 static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
 {
 	struct comm_config *config = &comm->config;
@@ -106,7 +106,7 @@ static trib_status open_planned_ring(struct trib_comm *comm, uint64_t deadline)
 	trib_status status;
 
 	comm->keeps_ledgers = false; /* they are for other trees */
-	log_notice("no aggregator is available: %d ranks sum around a ring (trib explain %u)",
+	log_notice("no aggregator is available: %d ranks sum among themselves (trib explain %u)",
 	           comm->config.size, comm->config.job);
 	status = open_ring(comm, deadline);
 	return status == TRIB_OK ? failover_start(comm) : status;

@@ -286,7 +286,7 @@ static inline bool comm_takes_slots(const struct trib_comm *comm, bool fits, boo
 	       (is_star || tiny || comm->config.engine == ENGINE_SLOT_FIRST);
 }
 
-/* Has the communicator no aggregator? Then all requests go around a ring. */
+/* Has the communicator no aggregator? Then all requests go among the ranks. */
 static inline bool comm_is_ring(const struct trib_comm *comm)
 {
 	return comm->config.rendezvous.length || comm->config.ring_seats;
