@@ -34,6 +34,19 @@ program() {
 	return 1
 }
 
+# need_built PATH MODULE...: a file of the build that is made if pkg-config knows these modules, each with or without
+# a version. If it is not there although they are, that is a failure of the build.
+need_built() {
+	local path=$1 module
+	shift
+	[ ! -e "$build/$path" ] || return 0
+	command -v pkg-config >/dev/null || skip "pkg-config is not installed, and the build has no $path"
+	for module; do
+		pkg-config --exists "$module" || skip "$module is not installed"
+	done
+	fail "this build has no $path, although this machine has all libraries for it: $*"
+}
+
 finish() {
 	local name pid
 	{ # quiet: the last line of output may be the reason why the test was skipped
