@@ -98,7 +98,6 @@ struct call_shape type_shape(MPI_Datatype type, MPI_Op op, size_t count, int ran
 trib_op type_op(MPI_Op op);
 /* A predefined type without holes: its items can be copied. */
 bool type_is_plain(MPI_Datatype type);
-size_t type_extent(MPI_Datatype type);
 size_t type_bytes(MPI_Datatype type, int count);
 
 /*

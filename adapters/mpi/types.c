@@ -100,7 +100,7 @@ static bool is_own_op(MPI_Op op)
 	       op == MPI_BOR || op == MPI_BXOR || op == MPI_MINLOC || op == MPI_MAXLOC;
 }
 
-size_t type_extent(MPI_Datatype type)
+static size_t type_extent(MPI_Datatype type)
 {
 	MPI_Aint low = 0, extent = 0;
 

@@ -212,7 +212,10 @@ static inline int class_top(trib_type type, uint16_t klass)
 	return top < highest ? top : highest;
 }
 
-/* number_unit_exponent() of a type that the compiler knows. */
+/*
+ * The scale of a class for a sum over `workers`: an encoded unit is worth 2^unit_exponent(). It is
+ * fast if the compiler knows the type.
+ */
 ALWAYS_INLINE int unit_exponent(trib_type type, uint16_t klass, unsigned workers)
 {
 	int unit = class_top(type, klass) - (format_of(type).sum_bits - ceil_log2(workers));

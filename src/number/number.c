@@ -71,11 +71,6 @@ uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *s
 	                        : WITH_TYPE(type, classify32, elements, n, special);
 }
 
-int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers)
-{
-	return unit_exponent(type, klass, workers);
-}
-
 #define DIVIDE(integer, divisor)                                                              \
 	do {                                                                                  \
 		typedef integer __attribute__((aligned(1), may_alias)) loose;                 \

@@ -85,12 +85,6 @@ static inline bool number_class_is_byte(trib_type type)
 uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *special);
 
 /*
- * The scale of a class for a sum over `workers`: an encoded unit is worth
- * 2^number_unit_exponent(). Documented so that tests can hold the bound.
- */
-int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers);
-
-/*
  * Floats to int32 (f64: int64), little-endian, at the scale of `klass`, which must not be
  * below the elements' own class. Elements too large for it, NaN and infinities become 0.
  * Rounds to nearest, ties to even.

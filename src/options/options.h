@@ -3,7 +3,8 @@
  * options: what programs take from their users and write for them. options.h parses
  * options from one table, from which --help and error messages come too.
  * command_table.h runs a command out of a table. net_options.h takes options of links and faults,
- * text.h reads files, json.h writes JSON strings, setting_names.h finds misspelt settings.
+ * text.h reads files, json.h writes JSON strings, json_writer.h all of JSON, setting_names.h
+ * finds misspelt settings.
  *
  * This room must not include src/launch, src/bench, src/cli or src/daemon: they stand
  * above it. It asks no daemon: src/query does.

@@ -18,12 +18,6 @@ struct network_list {
 	struct network all[NETWORKS_MAX];
 };
 
-/* Loopback alone, as an initializer. */
-#define NETWORK_LIST_LOOPBACK                                                  \
-	{                                                                      \
-		.n = 1, .all = { { .raw = { 127 }, .bytes = 4, .prefix = 8 } } \
-	}
-
 /* An address without a prefix is a network of one host. */
 trib_status network_list_parse(struct network_list *list, const char *text);
 bool network_list_has(const struct network_list *list, const struct udp_address *address);

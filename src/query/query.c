@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 2
+#define QUERY_ASK_MS 2
 #define REFUSED_MS 1 /* pause before the next attempt if nobody listens yet */
 
 bool query_read(const struct wire_control *query, const void *packet, size_t bytes, char *out,
@@ -58,7 +58,7 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 
 		/* An error here belongs to the packet before: nobody listens yet. */
 		if (send(fd, &query, sizeof(query), 0) == sizeof(query) &&
-		    poll(&wait, 1, ASK_EVERY_MS) > 0 && take_answer(fd, &query.header, out, size)) {
+		    poll(&wait, 1, QUERY_ASK_MS) > 0 && take_answer(fd, &query.header, out, size)) {
 			close(fd);
 			return TRIB_OK;
 		}

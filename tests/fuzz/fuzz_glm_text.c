@@ -5,8 +5,7 @@
  */
 #include "fuzz.h"
 #include "glm/data/glm_load.h"
-#include "glm/data/matrix_room.h"
-#include "glm/data/quantize.h"
+#include "glm_values.h"
 
 #include <math.h>
 #include <string.h>

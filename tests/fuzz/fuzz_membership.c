@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fuzz.h"
+#include "loopback_list.h"
 #include "path/address_proof.h"
 #include "plane/lane/lane_handover.h"
 #include "plane/loop/packet_dispatch.h"

@@ -76,6 +76,28 @@ expect "trib net up fails: so does the test" 1 'FAILED: trib net up .*no cluster
 	a_test 'up one --hosts 2; check x true; done_checking'
 expect "a build that lacks a program fails the test" 1 'this build has no tests/net/worker_check' a_test "start '$scratch/trib'"
 
+echo "-- builds without a part"
+# machine MODULE...: pkg-config knows these modules, and no others.
+machine() {
+	mkdir -p "$scratch/modules"
+	printf '#!/bin/sh\nfor module in %s; do\n\t[ "${2%%%% *}" != "$module" ] || exit 0\ndone\nexit 1\n' "$*" \
+		>"$scratch/modules/pkg-config"
+	chmod +x "$scratch/modules/pkg-config"
+}
+# without TEXT: a network test with a build that is empty, on that machine.
+without() { a_test "PATH=$scratch/modules:\$PATH build=$scratch/modules; $1; check one true; done_checking"; }
+libraries='libmicrohttpd jansson sqlite3 libcurl gnutls'
+machine $libraries
+expect "no control plane, although its libraries are there" 1 'FAILED: this build has no tests/unit/test_node_report' without need_control
+machine ${libraries/sqlite3/}
+expect "... one of them is missing: a skip" 77 '^skipped: sqlite3 >= [0-9.]* is not installed' without need_control
+machine ompi-c
+expect "no adapter, although its MPI is there" 1 'FAILED: this build has no adapter.so' without 'need_built adapter.so ompi-c'
+machine
+expect "... the MPI is missing: a skip" 77 '^skipped: ompi-c is not installed' without 'need_built adapter.so ompi-c'
+touch "$scratch/modules/adapter.so"
+expect "what is built is needed no more" 0 'ok: one' without 'need_built adapter.so ompi-c'
+
 # none_in WHAT PATTERN FILE...: no line of these files has it.
 none_in() {
 	local what=$1 pattern=$2

@@ -34,6 +34,22 @@ program() {
 	return 1
 }
 
+# is_built PATH MODULE...: a file of the build that is made if pkg-config knows these modules, each with or without a
+# version. If this machine lacks one, $why says which. If it has them all, the file has to be there.
+is_built() {
+	local path=$1 module
+	shift
+	[ ! -e "$build/$path" ] || return 0
+	why="pkg-config is not installed, and the build has no $path"
+	command -v pkg-config >/dev/null || return 1
+	for module; do
+		why="$module is not installed"
+		pkg-config --exists "$module" || return 1
+	done
+	fail "this build has no $path, although this machine has all libraries for it: $*"
+}
+need_built() { is_built "$@" || skip "$why"; }
+
 finish() {
 	local name pid
 	{ # quiet: the last line of output may be the reason why the test was skipped

@@ -3,10 +3,23 @@
 # What the tests of the control plane share; sourced behind lib.sh.
 # shellcheck disable=SC2154,SC2034  # what lib.sh sets, and what tests read
 
+# control_libraries: what the control plane is built with, each with its version, as pkg-config wants it.
+control_libraries() {
+	sed -n "s/^ *'\(.*\)': '\(>=\)\(.*\)',\$/\1 \2 \3/p" "$(dirname "${BASH_SOURCE[0]}")/../../src/control/meson.build"
+}
+
+# has_control: the build has the control plane; or $why says what this machine lacks for it.
+has_control() {
+	local libraries
+	mapfile -t libraries < <(control_libraries)
+	[ ${#libraries[@]} -gt 0 ] || fail "src/control/meson.build names no libraries"
+	is_built tests/unit/test_node_report "${libraries[@]}"
+}
+
 # need_control: a build that has it, and what looks at it.
 need_control() {
 	local tool
-	[ -x "$build/tests/unit/test_node_report" ] || skip "this build has no control plane"
+	has_control || skip "$why"
 	check "trib check knows the control plane" eval '"$trib" check | grep -q "^ok *control plane:"'
 	for tool in curl jq; do
 		command -v $tool >/dev/null || skip "$tool is not installed"

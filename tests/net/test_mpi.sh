@@ -166,7 +166,7 @@ check_run() {
 }
 check_run
 for mpi in openmpi mpich; do
-	if [ ! -e "$build/adapters/mpi/libtribmpi-$mpi.so" ] || ! command -v mpirun.$mpi >/dev/null; then
+	if ! { command -v mpirun.$mpi && pkg-config --exists "${mpi/openmpi/ompi-c}"; } >/dev/null 2>&1; then
 		omit "no $mpi (packages $mpi or $mpi-bin, and lib$mpi-dev)"
 		continue
 	fi

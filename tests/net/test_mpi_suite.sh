@@ -8,7 +8,7 @@ start "$@"
 folder=$(realpath "$(dirname "$0")/../mpi")
 adapter=$build/adapters/mpi/libtribmpi-openmpi.so
 command -v mpirun.openmpi >/dev/null || skip "Open MPI is not installed (package openmpi-bin)"
-[ -e "$adapter" ] || skip "this build has no adapter for Open MPI (package libopenmpi-dev)"
+need_built adapters/mpi/libtribmpi-openmpi.so ompi-c # package libopenmpi-dev
 unset TRIB_RANK TRIB_SIZE TRIB_AGGREGATOR TRIB_CONTROLLER TRIB_RENDEZVOUS TRIB_COOKIE "${!OMPI_@}" "${!PMI_@}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ours=(-x TRIB_MPI=on -x TRIB_LOG=info -x TRIB_TIMEOUT=60 -x "LD_PRELOAD=$adapter")

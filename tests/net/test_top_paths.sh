@@ -49,7 +49,7 @@ check "JSON: a line for each rank" test "$("$trib" top --paths --json | grep -c 
 check "a path that is cut is dead" wait_for 10 has_paths dead 0 'rank 1:' 1 || cat "$work/top"
 check "... the one by that spine" grep -q 'dead .*\.103' "$work/top" || cat "$work/top"
 check "... and explain says so" grep -q '\.103.* is dead: .*It was dead [0-9]* time' <("$trib" explain --paths)
-if [ -x "$build/tests/unit/test_node_report" ] && command -v curl >/dev/null; then
+if has_control && command -v curl >/dev/null; then
 	port=$(free_port)
 	"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$((port + 1))" >"$work/tribd" 2>&1 &
 	check "a tribd" wait_for 10 grep -q 'metrics on port' "$work/tribd"

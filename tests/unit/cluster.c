@@ -3,6 +3,7 @@
 #include "base/random_bits.h"
 
 #include "base/clock.h"
+#include "loopback_list.h"
 
 #include <pthread.h>
 #include <string.h>

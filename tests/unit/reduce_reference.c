@@ -2,6 +2,7 @@
 #include "reduce_reference.h"
 #include "base/random_bits.h"
 
+#include "number/format.h"
 #include "number_reference.h"
 #include "worker/dense/round.h"
 
@@ -305,8 +306,7 @@ bool reduce_in_bound(trib_type type, const void *const *in, unsigned ranks, size
 			top = klass > top ? klass : top;
 		}
 		for (size_t i = first; i < first + n; i++)
-			if (!element_in_bound(type, in, ranks, i,
-			                      number_unit_exponent(type, top, ranks),
+			if (!element_in_bound(type, in, ranks, i, unit_exponent(type, top, ranks),
 			                      get(type, result, i)))
 				return false;
 	}

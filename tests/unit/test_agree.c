@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "bench/rates/rates_talk.h"
+#include "loopback_list.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "channel_net.h"
+#include "channel_paths.h"
 #include "path/channel/messages.h"
 #include "short.h"
 #include "wire/checksum.h"

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "channel_paths.h"
 #include "path/channel/channel_io.h"
 
 #include <arpa/inet.h>

@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #include "glm/data/glm_load.h"
-#include "glm/data/matrix_room.h"
-#include "glm/data/quantize.h"
+#include "glm_values.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,10 +10,9 @@
 #include <cmocka.h>
 
 #include "glm/data/glm_load.h"
-#include "glm/data/matrix_room.h"
-#include "glm/data/quantize.h"
 #include "glm/data/shard_plan.h"
 #include "glm_files.h"
+#include "glm_values.h"
 #include "short.h"
 
 #include <math.h>

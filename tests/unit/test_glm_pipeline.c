@@ -149,7 +149,7 @@ static void order_check(uint32_t rows, uint32_t batch, uint32_t size)
 		};
 
 		row_order_fill(&share, 7, 3, scratch, order, start);
-		assert_int_equal(start[batches], row_count(&share));
+		assert_int_equal(start[batches], rows / size + (rank < rows % size));
 		total += start[batches];
 		/* A worker's rows of a mini-batch are among the rows of that mini-batch. */
 		for (uint32_t b = 0; b < batches; b++)

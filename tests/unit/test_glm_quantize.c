@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "glm/data/column_spread.h"
-#include "glm/data/quantize.h"
+#include "glm_values.h"
 #include "short.h"
 
 #include <math.h>

@@ -206,10 +206,10 @@ static void test_worth(void **state)
 	struct candidates_round rounds[3] = { { 9, 1 }, { 4, 1 }, { 20, 1 } };
 
 	(void)state;
-	assert_false(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 3 of 36 */
+	assert_false(candidates_worth(rounds, 3, 0.1)); /* 3 of 36 */
 	rounds[0].transmission_s = 2;
-	assert_true(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 4 of 37 */
-	assert_false(candidates_worth(rounds, 0, CANDIDATES_WORTH));
+	assert_true(candidates_worth(rounds, 3, 0.1)); /* 4 of 37 */
+	assert_false(candidates_worth(rounds, 0, 0.1));
 }
 
 static void test_refuses(void **state)

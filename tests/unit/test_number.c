@@ -3,6 +3,7 @@
  * The number module compared with references that share no code with it: exact sums in very wide
  * fixed point, and rounding in long double.
  */
+#include "number/format.h"
 #include "number_inputs.h"
 
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static void sum_within_bound(trib_type type, unsigned workers, enum mode mode)
 		assert_false(special);
 		klass = own > klass ? own : klass;
 	}
-	unit = number_unit_exponent(type, klass, workers);
+	unit = unit_exponent(type, klass, workers);
 	for (unsigned w = 0; w < workers; w++) {
 		number_encode(type, inputs[w], LENGTH, klass, workers, integers);
 		for (size_t i = 0; i < LENGTH; i++) {
@@ -141,7 +142,7 @@ static void test_classes(void **state)
 		assert_false(special);
 		assert_int_equal(number_classify(type, zeros, 0, &special), 0);
 		for (unsigned workers = 1; workers <= NUMBER_WORKERS_MAX; workers *= 2)
-			assert_int_equal(number_unit_exponent(type, 0, workers), smallest_of(type));
+			assert_int_equal(unit_exponent(type, 0, workers), smallest_of(type));
 
 		/* Every power of two and its neighbours, upwards. */
 		for (uint64_t bits = 1; bits < infinity_of(type);
@@ -155,19 +156,18 @@ static void test_classes(void **state)
 				assert_true(special);
 				assert_true(klass >= before);
 				assert_true(value_of(type, near) <
-				            ldexpl(1, number_unit_exponent(type, klass, 1) +
+				            ldexpl(1, unit_exponent(type, klass, 1) +
 				                              bits_for(type, 1)));
 				/* The class is no higher than needed. */
 				if (klass > before && near >= 1ull << mantissa_of(type) &&
-				    number_unit_exponent(type, klass, NUMBER_WORKERS_MAX) >
+				    unit_exponent(type, klass, NUMBER_WORKERS_MAX) >
 				            smallest_of(type))
-					assert_true(
-						value_of(type, near) >=
-						ldexpl(1,
-					               number_unit_exponent(type, klass,
+					assert_true(value_of(type, near) >=
+					            ldexpl(1, unit_exponent(type, klass,
 					                                    NUMBER_WORKERS_MAX) +
-					                       bits_for(type, NUMBER_WORKERS_MAX) -
-					                       NUMBER_CLASS_STEP));
+					                              bits_for(type,
+					                                       NUMBER_WORKERS_MAX) -
+					                              NUMBER_CLASS_STEP));
 				before = klass;
 			}
 	}
@@ -201,7 +201,7 @@ static void every_pattern(trib_type type)
 	}
 	highest = number_classify(type, all, patterns, &special);
 	assert_true(special);
-	unit = number_unit_exponent(type, highest, 8);
+	unit = unit_exponent(type, highest, 8);
 	number_encode(type, all, patterns, highest, 8, integers);
 	for (unsigned h = 0; h < patterns; h++)
 		assert_true(integers[h] ==
@@ -243,8 +243,7 @@ static void test_decode_rounds_once(void **state)
 				sum = (sum | 0xfff) + 1 + (int64_t)(draw() % 3) - 1;
 			if (average && draw() % 4 == 0) /* a quotient with few bits */
 				sum = sum / 65536 / workers * workers;
-			exact = ldexpl((long double)sum,
-			               number_unit_exponent(type, klass, workers));
+			exact = ldexpl((long double)sum, unit_exponent(type, klass, workers));
 			if (average)
 				exact /= workers;
 			number_decode(type, &sum, 1, klass, workers, average, &back);

@@ -321,9 +321,6 @@ static void test_sums(void **state)
 		assert_true(flushes > times);
 		check_sums();
 	}
-	for (unsigned i = 0; i < CHILDREN; i++)
-		child_leave(actors[i].child, clock_now());
-	await(CHILD_GONE);
 	end();
 	cluster_stop(&cluster);
 }

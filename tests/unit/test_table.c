@@ -110,7 +110,26 @@ static void programs_get_objects(void **state)
 		"    \"list\": [1, 2.5, null],\n"
 		"    \"none\": []\n"
 		"  }\n"
-		"}");
+		"}\n");
+}
+
+static void lines_have_no_blanks(void **state)
+{
+	size_t bytes;
+	struct json_writer json = { .out = open_memstream(&text, &bytes), .is_compact = true };
+
+	(void)state;
+	json_open_object(&json, NULL);
+	table_json(&table, &json, "rows");
+	json_open_object(&json, "none");
+	json_close(&json);
+	json_put_numbers(&json, "list", "%g", (const double[]){ 1, 2.5 }, 2);
+	json_close(&json);
+	fclose(json.out);
+	assert_string_equal(
+		text, "{\"rows\":[{\"name\":\"longest\",\"time_s\":0.0025,\"of\":4,\"mark\":true},"
+		      "{\"name\":\"b\",\"time_s\":null,\"of\":0},{\"name\":null}],"
+		      "\"none\":{},\"list\":[1,2.5]}\n");
 }
 
 static void a_column_that_nobody_sets_is_left_out(void **state)
@@ -135,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(people_get_columns, rows_make, rows_free),
 		cmocka_unit_test_setup_teardown(programs_get_objects, rows_make, rows_free),
+		cmocka_unit_test_setup_teardown(lines_have_no_blanks, rows_make, rows_free),
 		cmocka_unit_test_setup_teardown(a_column_that_nobody_sets_is_left_out, NULL,
 		                                rows_free),
 	};

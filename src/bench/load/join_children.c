@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 20
+#define CHILD_ASK_MS 20
 #define PATIENCE_NS 5000000000ull
 #define CONNECT_MS 1000
 #define BUFFER_BYTES (16 << 20)
@@ -105,7 +105,7 @@ static bool hear(int fd, bool tcp, uint8_t type, uint32_t *token, void *out, siz
 	struct wire_control *header = (void *)buffer;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 
-	while (poll(&wait, 1, ASK_EVERY_MS) > 0) {
+	while (poll(&wait, 1, CHILD_ASK_MS) > 0) {
 		if (tcp ? !read_all(fd, buffer, WIRE_HEADER, CONNECT_MS)
 		        : recv(fd, buffer, sizeof(buffer), 0) < (ssize_t)WIRE_HEADER)
 			return false;
@@ -215,8 +215,8 @@ static trib_status report_all(const struct load_options *o, const struct wire_we
 			do
 				plane_report(fd, o->tcp, welcome, child, lane, 0, token);
 			while (!hear(fd, o->tcp, WIRE_STATUS, &token, &answer, sizeof(answer)) &&
-			       ++tries < PATIENCE_NS / 1000000 / ASK_EVERY_MS);
-			if (tries == PATIENCE_NS / 1000000 / ASK_EVERY_MS)
+			       ++tries < PATIENCE_NS / 1000000 / CHILD_ASK_MS);
+			if (tries == PATIENCE_NS / 1000000 / CHILD_ASK_MS)
 				return status_fail(TRIB_ERR_AGGREGATOR,
 				                   "lane %u of the aggregator does not answer",
 				                   lane);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "bench/bed/size_list.h"
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "bench/report/progress.h"
 #include "bench/report/samples.h"
 #include "options/net_options.h"

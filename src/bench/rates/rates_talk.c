@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 20
+#define TALK_ASK_MS 20
 #define PATIENCE_NS (5 * NSEC_PER_SEC)
 #define PAYLOAD 1400u
 #define POOL (1u << 20)
@@ -218,7 +218,7 @@ trib_status talk_join(struct talk *talk)
 		for (unsigned i = 0; i < talk->n; i++)
 			if (!talk->all[i].welcome.cookie)
 				ask(talk, &talk->all[i], nonce);
-		talk_hear(&talk, 1, ASK_EVERY_MS, all_are_answered, talk);
+		talk_hear(&talk, 1, TALK_ASK_MS, all_are_answered, talk);
 	}
 	return TRIB_OK;
 }

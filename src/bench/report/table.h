@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report: how figures are condensed (samples.h), printed (table.h), written as
- * JSON (json_writer.h, json_report.h) and drawn (chart.h), and how CPU time is read (cpu_time.h).
+ * JSON (json_report.h) and drawn (chart.h), and how CPU time is read (cpu_time.h).
  * This room knows no benchmark: it must not include any other room of src/bench.
  *
  * table: rows of values, shown as an aligned table for people and as JSON for
@@ -10,7 +10,7 @@
 #ifndef TRIB_BENCH_REPORT_TABLE_H
 #define TRIB_BENCH_REPORT_TABLE_H
 
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
 #include "options/command_table.h"
-#include "options/json.h"
+#include "options/json_writer.h"
 #include "options/options.h"
 
 #include <stdio.h>
@@ -31,24 +31,27 @@ static const char *setting_shown(enum setting_id id, const char **origin)
 
 static void config_print_json(void)
 {
-	printf("{\"version\":\"" TRIB_VERSION "\",\"settings\":[");
+	struct json_writer json = { .out = stdout };
+
+	json_open_object(&json, NULL);
+	json_put_text(&json, "version", TRIB_VERSION);
+	json_open_list(&json, "settings");
 	for (int i = 0; i < SETTINGS_N; i++) {
 		enum setting_id id = (enum setting_id)i;
 		const char *origin, *text = setting_shown(id, &origin);
 
-		printf("%s\n{\"name\":\"%s\",\"value\":", i ? "," : "", settings[i].name);
-		json_print_text(stdout, text);
-		printf(",\"origin\":");
-		json_print_text(stdout, origin);
-		printf(",\"default\":");
-		json_print_text(stdout, settings[i].fallback);
-		printf(",\"type\":\"%s\",\"help\":", type_names[settings[i].type]);
-		json_print_text(stdout, settings[i].help);
-		printf(",\"error\":");
-		json_print_text(stdout, setting_wrong(id));
-		printf("}");
+		json_open_object(&json, NULL);
+		json_put_text(&json, "name", settings[i].name);
+		json_put_text(&json, "value", text);
+		json_put_text(&json, "origin", origin);
+		json_put_text(&json, "default", settings[i].fallback);
+		json_put_text(&json, "type", type_names[settings[i].type]);
+		json_put_text(&json, "help", settings[i].help);
+		json_put_text(&json, "error", setting_wrong(id));
+		json_close(&json);
 	}
-	printf("\n]}\n");
+	json_close(&json);
+	json_close(&json);
 }
 
 static void config_print(void)

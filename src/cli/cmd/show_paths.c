@@ -2,7 +2,7 @@
 /* trib show paths: the paths that a search from here to a peer finds. */
 #include "base/clock.h"
 #include "cli/cmd/cmd.h"
-#include "options/json.h"
+#include "options/json_writer.h"
 #include "options/options.h"
 #include "path/balance/monitor.h"
 #include "path/virtual/discovery.h"
@@ -25,7 +25,8 @@ static void paths_search(struct discovery *discovery, uint64_t span)
 	}
 }
 
-static void path_print(const struct virtual_path *path, unsigned i, bool json)
+/* NULL: for people. */
+static void path_print(const struct virtual_path *path, unsigned i, struct json_writer *json)
 {
 	char from[64], to[64], hops[VIRTUAL_HOPS_TEXT], name[IF_NAMESIZE] = "";
 
@@ -38,22 +39,31 @@ static void path_print(const struct virtual_path *path, unsigned i, bool json)
 		printf("%4u  %-22s %-22s %-10s %s\n", i, from, to, name, hops);
 		return;
 	}
-	printf("%s\n{\"path\":%u,\"from\":\"%s\",\"to\":\"%s\",\"interface\":", i ? "," : "", i,
-	       from, to);
-	json_print_text(stdout, name);
-	printf(",\"hops\":\"%s\"}", hops);
+	json_open_object(json, NULL);
+	json_put_count(json, "path", i);
+	json_put_text(json, "from", from);
+	json_put_text(json, "to", to);
+	json_put_text(json, "interface", name);
+	json_put_text(json, "hops", hops);
+	json_close(json);
 }
 
-static void paths_print(const struct discovery *discovery, bool json)
+static void paths_print(const struct discovery *discovery, bool is_json)
 {
-	if (json)
-		printf("{\"paths\":[");
-	else
+	struct json_writer json = { .out = stdout };
+
+	if (is_json) {
+		json_open_object(&json, NULL);
+		json_open_list(&json, "paths");
+	} else {
 		printf("%4s  %-22s %-22s %-10s %s\n", "PATH", "FROM", "TO", "INTERFACE", "ROUTERS");
+	}
 	for (unsigned i = 0; i < discovery_count(discovery); i++)
-		path_print(discovery_path(discovery, i), i, json);
-	if (json)
-		printf("\n]}\n");
+		path_print(discovery_path(discovery, i), i, is_json ? &json : NULL);
+	if (is_json) {
+		json_close(&json);
+		json_close(&json);
+	}
 }
 
 static trib_status paths_show(char **addresses, unsigned n, double seconds, bool json)

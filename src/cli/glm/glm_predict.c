@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib glm predict: the rows of a file, with a model. */
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "cli/glm/glm_command.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib glm train: options; has workers started, or is one. */
 #include "base/settings.h"
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "cli/glm/glm_command.h"
 #include "glm/model/model_bytes.h"
 #include "launch/run_job.h"

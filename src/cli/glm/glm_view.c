@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a training shows: a table as it goes, a bar, JSON and plots at the end. */
 #include "bench/report/chart.h"
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "cli/glm/glm_command.h"
 
 #include <inttypes.h>

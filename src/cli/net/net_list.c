@@ -6,6 +6,7 @@
 #include "net/fabric_plan.h"
 #include "net/fault.h"
 #include "net/state.h"
+#include "options/json_writer.h"
 #include "options/options.h"
 
 #include <inttypes.h>
@@ -13,7 +14,8 @@
 #include <string.h>
 
 struct list {
-	bool json;
+	bool is_json;
+	struct json_writer json;
 	unsigned clusters;
 };
 
@@ -64,26 +66,16 @@ static void rate_print(char out[32], uint64_t bits_per_second)
 		snprintf(out, 32, "%gmbit", (double)bits_per_second / 1e6);
 }
 
-static void counts_print_json(const char *direction, const struct fault_counts *counts)
+static void counts_json(struct json_writer *json, const char *direction,
+                        const struct fault_counts *counts)
 {
-	printf("\"%s\":{\"packets\":%llu,\"lost\":%llu,\"duplicated\":%llu,\"reordered\":%llu,"
-	       "\"corrupted\":%llu}",
-	       direction, counts->packets, counts->lost, counts->duplicated, counts->reordered,
-	       counts->corrupted);
-}
-
-static void faults_print_json(const struct cluster *cluster, unsigned link)
-{
-	struct link_faults faults;
-
-	faults_read(cluster, link, &faults);
-	if (!faults.known)
-		return;
-	printf(",\"faults\":{");
-	counts_print_json("up", &faults.up);
-	printf(",");
-	counts_print_json("down", &faults.down);
-	printf("}");
+	json_open_object(json, direction);
+	json_put_count(json, "packets", counts->packets);
+	json_put_count(json, "lost", counts->lost);
+	json_put_count(json, "duplicated", counts->duplicated);
+	json_put_count(json, "reordered", counts->reordered);
+	json_put_count(json, "corrupted", counts->corrupted);
+	json_close(json);
 }
 
 static const char *cut_word(const struct cluster *cluster, unsigned link)
@@ -95,62 +87,86 @@ static const char *cut_word(const struct cluster *cluster, unsigned link)
 	return words[cluster->changes[link].cut];
 }
 
-static void host_print_json(const struct cluster *cluster, unsigned i)
+/* What hosts and links of the fabric have. */
+static void link_json(struct json_writer *json, const struct cluster *cluster, unsigned link,
+                      uint64_t bits_per_second)
+{
+	struct link_faults faults;
+
+	json_put_count(json, "rate_bps", bits_per_second);
+	json_put_count(json, "now_bps", cluster_link_rate(cluster, link));
+	json_put_text(json, "state", cut_word(cluster, link));
+	faults_read(cluster, link, &faults);
+	if (!faults.known)
+		return;
+	json_open_object(json, "faults");
+	counts_json(json, "up", &faults.up);
+	counts_json(json, "down", &faults.down);
+	json_close(json);
+}
+
+static void host_json(struct json_writer *json, const struct cluster *cluster, unsigned i)
 {
 	const struct cluster_host *host = &cluster->hosts[i];
 	char alias[40];
 
-	printf("{\"name\":\"%s\",\"server\":%s,", host->name, host->is_server ? "true" : "false");
+	json_open_object(json, NULL);
+	json_put_text(json, "name", host->name);
+	json_put_bool(json, "server", host->is_server);
 	if (host->leaf) {
-		printf("\"leaf\":%u,\"aliases\":[", host->leaf);
+		json_put_count(json, "leaf", host->leaf);
+		json_open_list(json, "aliases");
 		for (unsigned k = 1; k <= cluster->fabric.paths; k++) {
 			cluster_alias(cluster, i, k, alias);
-			printf("%s\"%s\"", k > 1 ? "," : "", alias);
+			json_put_text(json, NULL, alias);
 		}
-		printf("],");
+		json_close(json);
 	}
-	printf("\"namespace\":\"%s\",\"address\":\"%s\",\"rate_bps\":%" PRIu64
-	       ",\"now_bps\":%" PRIu64 ",\"state\":\"%s\"",
-	       host->ns, host->address, host->rate_bps, cluster_link_rate(cluster, i),
-	       cut_word(cluster, i));
-	faults_print_json(cluster, i);
-	printf("}");
+	json_put_text(json, "namespace", host->ns);
+	json_put_text(json, "address", host->address);
+	link_json(json, cluster, i, host->rate_bps);
+	json_close(json);
 }
 
-static void fabric_print_json(const struct cluster *cluster)
+static void fabric_json(struct json_writer *json, const struct cluster *cluster)
 {
 	const struct cluster_fabric *fabric = &cluster->fabric;
 	char name[CLUSTER_LINK_NAME_BYTES];
 
-	printf(",\"fabric\":{\"leafs\":%u,\"spines\":%u,\"paths\":%u,\"route\":\"%s\","
-	       "\"hash\":\"%s\",\"links\":[",
-	       fabric->leafs, fabric->spines, fabric->paths, fabric->is_static ? "static" : "ecmp",
-	       fabric->hash_l3 ? "l3" : "l4");
+	json_open_object(json, "fabric");
+	json_put_count(json, "leafs", fabric->leafs);
+	json_put_count(json, "spines", fabric->spines);
+	json_put_count(json, "paths", fabric->paths);
+	json_put_text(json, "route", fabric->is_static ? "static" : "ecmp");
+	json_put_text(json, "hash", fabric->hash_l3 ? "l3" : "l4");
+	json_open_list(json, "links");
 	for (unsigned link = cluster->n; link < cluster_links(cluster); link++) {
 		cluster_link_name(cluster, link, name);
-		printf("%s{\"name\":\"%s\",\"rate_bps\":%" PRIu64 ",\"now_bps\":%" PRIu64
-		       ",\"state\":\"%s\"",
-		       link > cluster->n ? "," : "", name, fabric->core_bps,
-		       cluster_link_rate(cluster, link), cut_word(cluster, link));
-		faults_print_json(cluster, link);
-		printf("}");
+		json_open_object(json, NULL);
+		json_put_text(json, "name", name);
+		link_json(json, cluster, link, fabric->core_bps);
+		json_close(json);
 	}
-	printf("]}");
+	json_close(json);
+	json_close(json);
 }
 
-static void cluster_print_json(const struct cluster *cluster)
+static void cluster_json(struct json_writer *json, const char *name, const struct cluster *cluster)
 {
-	printf("{\"name\":\"%s\",\"complete\":true,\"switch\":%s,\"mtu\":%u,\"hosts\":[",
-	       cluster->name, cluster->is_switch ? "true" : "false", cluster->mtu);
-	for (unsigned i = 0; i < cluster->n; i++) {
-		if (i)
-			printf(",");
-		host_print_json(cluster, i);
+	json_open_object(json, NULL);
+	json_put_text(json, "name", name);
+	json_put_bool(json, "complete", cluster != NULL);
+	if (cluster) {
+		json_put_bool(json, "switch", cluster->is_switch);
+		json_put_count(json, "mtu", cluster->mtu);
+		json_open_list(json, "hosts");
+		for (unsigned i = 0; i < cluster->n; i++)
+			host_json(json, cluster, i);
+		json_close(json);
+		if (cluster->fabric.leafs)
+			fabric_json(json, cluster);
 	}
-	printf("]");
-	if (cluster->fabric.leafs)
-		fabric_print_json(cluster);
-	printf("}");
+	json_close(json);
 }
 
 static void faults_print(const struct fault_counts *counts)
@@ -232,15 +248,11 @@ static trib_status cluster_list(void *context, const char *name)
 	struct list *list = context;
 	bool complete = cluster_load(name, &cluster) == TRIB_OK;
 
-	if (list->json && list->clusters)
-		printf(",");
 	list->clusters++;
-	if (complete && list->json)
-		cluster_print_json(&cluster);
+	if (list->is_json)
+		cluster_json(&list->json, name, complete ? &cluster : NULL);
 	else if (complete)
 		cluster_print(&cluster);
-	else if (list->json)
-		printf("{\"name\":\"%s\",\"complete\":false}", name);
 	else
 		printf("%s: %s\n", name, trib_last_error());
 	return TRIB_OK;
@@ -248,9 +260,9 @@ static trib_status cluster_list(void *context, const char *name)
 
 int net_list(int argc, char **argv)
 {
-	struct list list = { 0 };
+	struct list list = { .json = { .out = stdout, .is_compact = true } };
 	const struct option_row rows[] = {
-		{ "json", 0, OPTION_JSON, &list.json, "FILE", "print JSON, or write it to FILE",
+		{ "json", 0, OPTION_JSON, &list.is_json, "FILE", "print JSON, or write it to FILE",
 		  NULL },
 		{ 0 },
 	};
@@ -263,14 +275,14 @@ int net_list(int argc, char **argv)
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (list.json)
-		printf("[");
+	if (list.is_json)
+		json_open_list(&list.json, NULL);
 	if (state_each(cluster_list, &list) != TRIB_OK) {
 		fprintf(stderr, "trib net list: %s\n", trib_last_error());
 		return 1;
 	}
-	if (list.json)
-		printf("]\n");
+	if (list.is_json)
+		json_close(&list.json);
 	else if (!list.clusters)
 		printf("no clusters; make one with: trib net up\n");
 	return 0;

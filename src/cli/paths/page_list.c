@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paths/path_commands.h"
+#include "options/json_writer.h"
 #include "path/page/page_folder.h"
 
 #include <inttypes.h>
@@ -60,41 +61,62 @@ trib_status page_list_read(struct page_list *list, long job)
 	return TRIB_OK;
 }
 
-static void path_json(const struct page_path *path, unsigned i, const char *between)
+static void path_json(struct json_writer *json, const struct page_path *path, unsigned i)
 {
 	char from[PAGE_TEXT], to[PAGE_TEXT], hops[VIRTUAL_HOPS_TEXT];
 
-	printf("%s{\"path\":%u,\"state\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"hops\":\"%s\",",
-	       between, i, page_path_state(path), page_address_text(&path->from, from),
-	       page_address_text(&path->to, to), page_hops_text(path, hops));
-	printf("\"rate_bps\":%" PRIu64 ",\"carries_bps\":%" PRIu64 ",\"latency_ns\":%" PRIu64
-	       ",\"least_latency_ns\":%" PRIu64 ",\"loss\":%.6f,",
-	       path->rate_bps, path->carries_bps, path->rtt_ns, path->least_rtt_ns, path->loss);
-	printf("\"sent\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"received\":%" PRIu64 ",\"left\":%u}",
-	       path->sent, path->lost, path->received, path->left);
+	json_open_object(json, NULL);
+	json_put_count(json, "path", i);
+	json_put_text(json, "state", page_path_state(path));
+	json_put_text(json, "from", page_address_text(&path->from, from));
+	json_put_text(json, "to", page_address_text(&path->to, to));
+	json_put_text(json, "hops", page_hops_text(path, hops));
+	json_put_count(json, "rate_bps", path->rate_bps);
+	json_put_count(json, "carries_bps", path->carries_bps);
+	json_put_count(json, "latency_ns", path->rtt_ns);
+	json_put_count(json, "least_latency_ns", path->least_rtt_ns);
+	json_put_number(json, "loss", "%.6f", path->loss);
+	json_put_count(json, "sent", path->sent);
+	json_put_count(json, "lost", path->lost);
+	json_put_count(json, "received", path->received);
+	json_put_count(json, "left", path->left);
+	json_close(json);
 }
 
+static void peer_json(struct json_writer *json, const struct page_peer *peer)
+{
+	char name[PAGE_TEXT];
+
+	json_open_object(json, NULL);
+	json_put_text(json, "direction", page_peer_direction(peer));
+	json_put_text(json, "peer", page_peer_name(peer, name));
+	json_put_text(json, "found", path_found_name(peer->found));
+	json_open_list(json, "paths");
+	for (unsigned i = 0; i < peer->n; i++)
+		if (page_path_exists(&peer->paths[i]))
+			path_json(json, &peer->paths[i], i);
+	json_close(json);
+	json_close(json);
+}
+
+/* A line. */
 static void page_json(const struct path_page *page)
 {
-	printf("{\"job\":%u,\"key\":\"%" PRIx64 "\",\"rank\":%u,\"size\":%u,\"pid\":%u,\"peers\":[",
-	       page->job, page->key, page->rank, page->size, page->pid);
-	for (unsigned p = 0; p < page->n_peers; p++) {
-		const struct page_peer *peer = &page->peers[p];
-		const char *between = "";
-		char name[PAGE_TEXT];
+	struct json_writer json = { .out = stdout, .is_compact = true };
+	char key[17];
 
-		printf("%s{\"direction\":\"%s\",\"peer\":\"%s\",\"found\":\"%s\",\"paths\":[",
-		       p ? "," : "", page_peer_direction(peer), page_peer_name(peer, name),
-		       path_found_name(peer->found));
-		for (unsigned i = 0; i < peer->n; i++) {
-			if (!page_path_exists(&peer->paths[i]))
-				continue;
-			path_json(&peer->paths[i], i, between);
-			between = ",";
-		}
-		printf("]}");
-	}
-	printf("]}\n");
+	snprintf(key, sizeof(key), "%" PRIx64, page->key);
+	json_open_object(&json, NULL);
+	json_put_count(&json, "job", page->job);
+	json_put_text(&json, "key", key);
+	json_put_count(&json, "rank", page->rank);
+	json_put_count(&json, "size", page->size);
+	json_put_count(&json, "pid", page->pid);
+	json_open_list(&json, "peers");
+	for (unsigned p = 0; p < page->n_peers; p++)
+		peer_json(&json, &page->peers[p]);
+	json_close(&json);
+	json_close(&json);
 }
 
 void page_list_json(const struct page_list *list)

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "cli/plan/plan_command.h"
 #include "cli/plan/plan_exact.h"
+#include "options/json_writer.h"
 #include "plan/cluster/draw.h"
 
 #include <math.h>
@@ -118,16 +119,26 @@ static void print_text(const struct tally *tally, const struct plan_options *opt
 
 static void print_json(const struct tally *tally, const struct plan_options *options)
 {
-	printf("{\"clusters\":%u,\"seed\":%llu,\"trees\":%u,\"mean\":%.6f,\"least\":%.6f,"
-	       "\"least_seed\":%llu,\"least_hosts\":%u,\"within_3_percent\":%u,"
-	       "\"of_program_within_3_percent\":%u,\"percents\":[",
-	       tally->n, (unsigned long long)options->seed, options->limits.trees,
-	       tally->sum / tally->n, tally->least, (unsigned long long)tally->least_seed,
-	       tally->least_hosts, within(tally, 3), tally->near_program);
+	struct json_writer writer = { .out = stdout }, *json = &writer;
+
+	json_open_object(json, NULL);
+	json_put_count(json, "clusters", tally->n);
+	json_put_count(json, "seed", options->seed);
+	json_put_count(json, "trees", options->limits.trees);
+	json_put_number(json, "mean", "%.6f", tally->sum / tally->n);
+	json_put_number(json, "least", "%.6f", tally->least);
+	json_put_count(json, "least_seed", tally->least_seed);
+	json_put_count(json, "least_hosts", tally->least_hosts);
+	json_put_count(json, "within_3_percent", within(tally, 3));
+	json_put_count(json, "of_program_within_3_percent", tally->near_program);
+	json_open_list(json, "percents");
 	for (unsigned i = 0; i < BARS; i++)
-		printf("%s%u", i ? "," : "", tally->bars[i]);
-	printf("],\"plan_s\":%.6f,\"plan_max_s\":%.6f,\"exact_s\":%.6f}\n",
-	       tally->plan_s / tally->n, tally->longest_s, tally->exact_s / tally->n);
+		json_put_count(json, NULL, tally->bars[i]);
+	json_close(json);
+	json_put_number(json, "plan_s", "%.6f", tally->plan_s / tally->n);
+	json_put_number(json, "plan_max_s", "%.6f", tally->longest_s);
+	json_put_number(json, "exact_s", "%.6f", tally->exact_s / tally->n);
+	json_close(json);
 }
 
 int plan_check(const struct plan_options *options)

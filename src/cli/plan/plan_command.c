@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/cmd/cmd.h"
-#include "options/json.h"
+#include "options/json_writer.h"
 #include "options/options.h"
 #include "plan/stripes/kary.h"
 
@@ -147,23 +147,29 @@ static void print_json(const struct plan_cluster *cluster, const struct found *f
                        const struct plan_options *options, const char *trees)
 {
 	const struct plan_verdict *verdict = &found->verdict;
+	struct json_writer writer = { .out = stdout }, *json = &writer;
 
-	printf("{\"hosts\":%u,\"workers\":%u,\"bound_bps\":%.0f,\"within_bps\":%.0f,"
-	       "\"rate_bps\":%.0f,\"star_bps\":%.0f,\"ring_bps\":%.0f,\n",
-	       cluster->n, verdict->workers, verdict->bound_bps, verdict->within_bps,
-	       verdict->rate_bps, verdict->star_bps, verdict->ring_bps);
-	printf("\"bytes\":%llu,\"plan_s\":%.9g,\"ring_s\":%.9g,\"n_trees\":%u,\"aggregators\":%u,"
-	       "\"depth\":%u,\"k\":%u,\"steps\":%llu,\"took_s\":%.6f,\n\"bounded\":",
-	       (unsigned long long)options->bytes, plan_seconds(options->bytes, verdict->rate_bps),
-	       plan_seconds(options->bytes, verdict->ring_bps), verdict->trees,
-	       verdict->aggregators, verdict->depth, found->k, (unsigned long long)verdict->steps,
-	       found->took_s);
-	json_print_text(stdout, verdict->bounded);
-	printf(",\"limit\":");
-	json_print_text(stdout, verdict->limit);
-	printf(",\n\"trees\":");
-	json_print_text(stdout, trees);
-	printf("}\n");
+	json_open_object(json, NULL);
+	json_put_count(json, "hosts", cluster->n);
+	json_put_count(json, "workers", verdict->workers);
+	json_put_number(json, "bound_bps", "%.0f", verdict->bound_bps);
+	json_put_number(json, "within_bps", "%.0f", verdict->within_bps);
+	json_put_number(json, "rate_bps", "%.0f", verdict->rate_bps);
+	json_put_number(json, "star_bps", "%.0f", verdict->star_bps);
+	json_put_number(json, "ring_bps", "%.0f", verdict->ring_bps);
+	json_put_count(json, "bytes", options->bytes);
+	json_put_number(json, "plan_s", "%.9g", plan_seconds(options->bytes, verdict->rate_bps));
+	json_put_number(json, "ring_s", "%.9g", plan_seconds(options->bytes, verdict->ring_bps));
+	json_put_count(json, "n_trees", verdict->trees);
+	json_put_count(json, "aggregators", verdict->aggregators);
+	json_put_count(json, "depth", verdict->depth);
+	json_put_count(json, "k", found->k);
+	json_put_count(json, "steps", verdict->steps);
+	json_put_number(json, "took_s", "%.6f", found->took_s);
+	json_put_text(json, "bounded", verdict->bounded);
+	json_put_text(json, "limit", verdict->limit);
+	json_put_text(json, "trees", trees);
+	json_close(json);
 }
 
 static int plan_show(const struct plan_cluster *cluster, const struct plan_options *options)

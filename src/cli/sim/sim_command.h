@@ -8,6 +8,7 @@
 #ifndef TRIB_CLI_SIM_SIM_COMMAND_H
 #define TRIB_CLI_SIM_SIM_COMMAND_H
 
+#include "options/json_writer.h"
 #include "sim/generate.h"
 #include "sim/read.h"
 #include "sim/sim.h"
@@ -85,9 +86,9 @@ struct sim_spread spread_of(const struct sim_task *tasks, unsigned n, sim_figure
 /* Text, JSON, a line a job, pictures. */
 void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);
 void sim_show_json(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);
-/* Print parts of an object: the options of a simulation, and where its jobs come from. */
-void sim_options_json(const struct sim_task *task);
-void sim_jobs_json(const struct sim_setup *setup);
+/* Members of an object that is open: the options of a simulation, and where its jobs come from. */
+void sim_options_json(struct json_writer *json, const struct sim_task *task);
+void sim_jobs_json(struct json_writer *json, const struct sim_setup *setup);
 trib_status sim_show_jobs(const char *path, const struct sim_task *task,
                           const struct sim_models *models);
 trib_status sim_plot(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/report/chart.h"
 #include "cli/sim/sim_paper.h"
-#include "options/json.h"
 
 #include <stdlib.h>
 
@@ -94,50 +93,58 @@ static void table_print(const struct paper *paper)
 
 /* ---- for programs ---- */
 
-static void cell_json(const struct paper *paper, unsigned row, unsigned column)
+static void cell_json(struct json_writer *json, const struct paper *paper, unsigned row,
+                      unsigned column)
 {
 	const struct paper_about *about = paper->about;
 	const struct sim_task *tasks = cell_tasks(paper, row, column);
+	const struct sim_result *result = &tasks[0].result;
 	struct sim_spread score = cell_spread(paper, row, column, sim_score);
 	char name[NAME_ROOM];
 
 	about->row_name(row, name, sizeof(name));
-	printf("{\"row\":");
-	json_print_text(stdout, name);
-	if (about->columns > 1) {
-		printf(",\"column\":");
-		json_print_text(stdout, about->column_names[column]);
+	json_open_object(json, NULL);
+	json_put_text(json, "row", name);
+	if (about->columns > 1)
+		json_put_text(json, "column", about->column_names[column]);
+	json_put_count(json, "events", result->events);
+	json_put_number(json, "score", "%.9g", score.mean);
+	json_put_number(json, "score_low", "%.9g", score.low);
+	json_put_number(json, "score_high", "%.9g", score.high);
+	json_put_number(json, "utilization", "%.9g",
+	                cell_spread(paper, row, column, sim_utilization).mean);
+	json_put_number(json, "gain", "%.9g", cell_spread(paper, row, column, sim_gain).mean);
+	json_put_number(json, "trees_ms", "%.6g", cell_spread(paper, row, column, trees_ms).mean);
+	json_put_number(json, "jct_s", "%.9f", result->jct_s);
+	json_put_number(json, "jct_all_s", "%.9f", result->jct_all_s);
+	json_put_number(json, "jct_none_s", "%.9f", result->jct_none_s);
+	if (about->reference && about->reference[row].score > 0) {
+		json_put_number(json, "paper_score", "%.9g", about->reference[row].score);
+		json_put_number(json, "paper_utilization", "%.9g",
+		                about->reference[row].utilization);
 	}
-	printf(",\"events\":%llu,\"score\":%.9g,\"score_low\":%.9g,\"score_high\":%.9g,"
-	       "\"utilization\":%.9g,\"gain\":%.9g,\"trees_ms\":%.6g,\"jct_s\":%.9f,"
-	       "\"jct_all_s\":%.9f,\"jct_none_s\":%.9f",
-	       (unsigned long long)tasks[0].result.events, score.mean, score.low, score.high,
-	       cell_spread(paper, row, column, sim_utilization).mean,
-	       cell_spread(paper, row, column, sim_gain).mean,
-	       cell_spread(paper, row, column, trees_ms).mean, tasks[0].result.jct_s,
-	       tasks[0].result.jct_all_s, tasks[0].result.jct_none_s);
-	if (about->reference && about->reference[row].score > 0)
-		printf(",\"paper_score\":%.9g,\"paper_utilization\":%.9g",
-		       about->reference[row].score, about->reference[row].utilization);
-	printf(",\"settings\":{");
-	sim_options_json(&tasks[0]);
-	printf("}}");
+	json_open_object(json, "settings");
+	sim_options_json(json, &tasks[0]);
+	json_close(json);
+	json_close(json);
 }
 
 static void table_json(const struct paper *paper)
 {
 	const struct paper_about *about = paper->about;
+	struct json_writer json = { .out = stdout };
 
-	printf("{\"paper\":\"%s\",\"seed\":%llu,\"seeds\":%u", about->name,
-	       (unsigned long long)paper->setup->seed, paper->seeds);
+	json_open_object(&json, NULL);
+	json_put_text(&json, "paper", about->name);
+	json_put_count(&json, "seed", paper->setup->seed);
+	json_put_count(&json, "seeds", paper->seeds);
 	if (about->jobs != PAPER_JOBS_PAIRS)
-		sim_jobs_json(paper->setup);
-	printf(",\"cells\":[");
-	for (unsigned i = 0; i < about->rows * about->columns; i++) {
-		printf(i ? ",\n" : "\n");
-		cell_json(paper, i / about->columns, i % about->columns);
-	}
-	printf("]}\n");
+		sim_jobs_json(&json, paper->setup);
+	json_open_list(&json, "cells");
+	for (unsigned i = 0; i < about->rows * about->columns; i++)
+		cell_json(&json, paper, i / about->columns, i % about->columns);
+	json_close(&json);
+	json_close(&json);
 }
 
 /* ---- pictures ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints simulations: a table, JSON, and a CSV line for each job. */
 #include "cli/sim/sim_command.h"
-#include "options/json.h"
 
 #include <string.h>
 
@@ -108,117 +107,137 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 
 /* ---- for programs ---- */
 
-static void result_json(const struct sim_task *task)
+static void result_json(struct json_writer *json, const struct sim_task *task)
 {
 	const struct sim_result *result = &task->result;
+	double host_s = result->end_s * task->input.fabric.hosts;
 
-	printf("\"seed\":%llu,\"events\":%llu,\"score\":%.9g,\"score_weighted\":%.9g,"
-	       "\"utilization\":%.9g,\"gain\":%.9g,\"jct_s\":%.9f,\"jct_all_s\":%.9f,"
-	       "\"jct_none_s\":%.9f,\"wait_s\":%.9g,\"end_s\":%.9g,\"host_utilization\":%.9g,"
-	       "\"jobs\":%u,\"done\":%llu,\"moves\":%llu,\"unserved\":%llu,\"peak\":%llu,"
-	       "\"wall_s\":%.6f,\"cpu_s\":%.6f,\"events_per_s\":%.0f,\"place_s\":%.6f,\"trees_s\":%"
-	       ".6f,\"trees_longest_s\":%.6f",
-	       (unsigned long long)task->input.options.seed, (unsigned long long)result->events,
-	       sim_score(result), sim_score_weighted(result), sim_utilization(result),
-	       sim_gain(result), result->jct_s, result->jct_all_s, result->jct_none_s,
-	       result->wait_s, result->end_s,
-	       result->end_s > 0 ? result->host_s / (result->end_s * task->input.fabric.hosts) : 0,
-	       task->input.n_jobs, (unsigned long long)result->done,
-	       (unsigned long long)result->migrations, (unsigned long long)result->unserved,
-	       (unsigned long long)result->peak, task->wall_s, task->cpu_s, events_a_second(task),
-	       (double)result->place_ns / 1e9, (double)result->trees_ns / 1e9,
-	       (double)result->trees_longest_ns / 1e9);
-}
-
-static void text_json(const char *name, const char *text)
-{
-	printf(",\"%s\":", name);
-	json_print_text(stdout, text);
+	json_put_count(json, "seed", task->input.options.seed);
+	json_put_count(json, "events", result->events);
+	json_put_number(json, "score", "%.9g", sim_score(result));
+	json_put_number(json, "score_weighted", "%.9g", sim_score_weighted(result));
+	json_put_number(json, "utilization", "%.9g", sim_utilization(result));
+	json_put_number(json, "gain", "%.9g", sim_gain(result));
+	json_put_number(json, "jct_s", "%.9f", result->jct_s);
+	json_put_number(json, "jct_all_s", "%.9f", result->jct_all_s);
+	json_put_number(json, "jct_none_s", "%.9f", result->jct_none_s);
+	json_put_number(json, "wait_s", "%.9g", result->wait_s);
+	json_put_number(json, "end_s", "%.9g", result->end_s);
+	json_put_number(json, "host_utilization", "%.9g",
+	                result->end_s > 0 ? result->host_s / host_s : 0);
+	json_put_count(json, "jobs", task->input.n_jobs);
+	json_put_count(json, "done", result->done);
+	json_put_count(json, "moves", result->migrations);
+	json_put_count(json, "unserved", result->unserved);
+	json_put_count(json, "peak", result->peak);
+	json_put_number(json, "wall_s", "%.6f", task->wall_s);
+	json_put_number(json, "cpu_s", "%.6f", task->cpu_s);
+	json_put_number(json, "events_per_s", "%.0f", events_a_second(task));
+	json_put_number(json, "place_s", "%.6f", (double)result->place_ns / 1e9);
+	json_put_number(json, "trees_s", "%.6f", (double)result->trees_ns / 1e9);
+	json_put_number(json, "trees_longest_s", "%.6f", (double)result->trees_longest_ns / 1e9);
 }
 
 /*
  * Options of a simulation. "levels" of a fabric: from the hosts upward, the children and the
  * parents of each node.
  */
-void sim_options_json(const struct sim_task *task)
+void sim_options_json(struct json_writer *json, const struct sim_task *task)
 {
 	const struct fabric *fabric = &task->input.fabric;
 	const struct sim_options *options = &task->input.options;
 
-	printf("\"hosts\":%u,\"switches\":%u,\"levels\":[", fabric->hosts, fabric->switches);
-	for (unsigned l = 0; l < fabric->levels; l++)
-		printf("%s[%u,%u]", l ? "," : "", fabric->down[l], fabric->up[l]);
-	printf("],\"link\":%u,\"switch\":%u", fabric->link_jobs, fabric->switch_jobs);
-	text_json("placement", placement_name(options->placement));
-	text_json("trees", trees_name(options->trees));
-	text_json("sharing", sharing_name(options->sharing));
-	text_json("ties", options->public_ties ? "mina" : "arrival");
-	printf(",\"bytes_per_s\":%.9g,\"ratio\":%.9g,\"latency_s\":%.9g,\"speedup\":%.9g,"
-	       "\"jitter\":%.9g,\"alpha\":%.9g,\"candidates\":%u,\"migrate_s\":%.9g,\"until_s\":%."
-	       "9g",
-	       options->wire.bytes_per_s, options->wire.ratio, options->wire.latency_s,
-	       options->speedup, options->jitter, options->alpha, options->candidates,
-	       options->migrate_s, options->until_s);
+	json_put_count(json, "hosts", fabric->hosts);
+	json_put_count(json, "switches", fabric->switches);
+	json_open_list(json, "levels");
+	for (unsigned l = 0; l < fabric->levels; l++) {
+		json_open_list(json, NULL);
+		json_put_count(json, NULL, fabric->down[l]);
+		json_put_count(json, NULL, fabric->up[l]);
+		json_close(json);
+	}
+	json_close(json);
+	json_put_count(json, "link", fabric->link_jobs);
+	json_put_count(json, "switch", fabric->switch_jobs);
+	json_put_text(json, "placement", placement_name(options->placement));
+	json_put_text(json, "trees", trees_name(options->trees));
+	json_put_text(json, "sharing", sharing_name(options->sharing));
+	json_put_text(json, "ties", options->public_ties ? "mina" : "arrival");
+	json_put_number(json, "bytes_per_s", "%.9g", options->wire.bytes_per_s);
+	json_put_number(json, "ratio", "%.9g", options->wire.ratio);
+	json_put_number(json, "latency_s", "%.9g", options->wire.latency_s);
+	json_put_number(json, "speedup", "%.9g", options->speedup);
+	json_put_number(json, "jitter", "%.9g", options->jitter);
+	json_put_number(json, "alpha", "%.9g", options->alpha);
+	json_put_count(json, "candidates", options->candidates);
+	json_put_number(json, "migrate_s", "%.9g", options->migrate_s);
+	json_put_number(json, "until_s", "%.9g", options->until_s);
 }
 
 /* Where jobs come from: a list, a trace, or a generator. */
-void sim_jobs_json(const struct sim_setup *setup)
+void sim_jobs_json(struct json_writer *json, const struct sim_setup *setup)
 {
 	bool is_cluster = setup->philly || setup->gavel;
 
-	text_json("traces", setup->traces ? setup->traces : "");
-	text_json("list", setup->jobs);
-	text_json("philly", setup->philly);
-	text_json("gavel", setup->gavel);
-	text_json("models", setup->jobs ? NULL : setup->models);
+	json_put_text(json, "traces", setup->traces ? setup->traces : "");
+	json_put_text(json, "list", setup->jobs);
+	json_put_text(json, "philly", setup->philly);
+	json_put_text(json, "gavel", setup->gavel);
+	json_put_text(json, "models", setup->jobs ? NULL : setup->models);
 	if (is_cluster || setup->jobs)
-		printf(",\"limit\":%llu", (unsigned long long)setup->limit);
-	if (is_cluster)
-		printf(",\"shrink\":%.9g,\"gpus\":%llu", setup->shrink,
-		       (unsigned long long)setup->gpus);
+		json_put_count(json, "limit", setup->limit);
+	if (is_cluster) {
+		json_put_number(json, "shrink", "%.9g", setup->shrink);
+		json_put_count(json, "gpus", setup->gpus);
+	}
 	if (is_cluster || setup->jobs)
 		return;
-	printf(",\"generate\":%llu,\"arrivals\":%.9g", (unsigned long long)setup->generate,
-	       setup->arrivals);
-	text_json("sizes", setup->sizes);
+	json_put_count(json, "generate", setup->generate);
+	json_put_number(json, "arrivals", "%.9g", setup->arrivals);
+	json_put_text(json, "sizes", setup->sizes);
 	if (setup->trace && !setup->sizes)
-		printf(",\"trace\":%llu", (unsigned long long)setup->trace);
+		json_put_count(json, "trace", setup->trace);
 }
 
-static void settings_json(const struct sim_setup *setup, const struct sim_task *task)
+static void spread_json(struct json_writer *json, const char *name, const struct sim_task *tasks,
+                        unsigned n, sim_figure *figure)
 {
-	printf(",\n\"settings\":{");
-	sim_options_json(task);
-	text_json("fabric", setup->fabric);
-	sim_jobs_json(setup);
-	printf("}");
-}
+	struct sim_spread spread = spread_of(tasks, n, figure);
+	const double values[] = { spread.mean, spread.low, spread.high };
+	static const char *const ends[] = { "mean", "low", "high" };
+	char full[40];
 
-static void spread_json(const char *name, struct sim_spread spread)
-{
-	printf(",\"%s_mean\":%.9g,\"%s_low\":%.9g,\"%s_high\":%.9g", name, spread.mean, name,
-	       spread.low, name, spread.high);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(full, sizeof(full), "%s_%s", name, ends[i]);
+		json_put_number(json, full, "%.9g", values[i]);
+	}
 }
 
 void sim_show_json(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n)
 {
-	printf("{");
-	result_json(&tasks[0]);
-	settings_json(setup, &tasks[0]);
+	struct json_writer json = { .out = stdout };
+
+	json_open_object(&json, NULL);
+	result_json(&json, &tasks[0]);
+	json_open_object(&json, "settings");
+	sim_options_json(&json, &tasks[0]);
+	json_put_text(&json, "fabric", setup->fabric);
+	sim_jobs_json(&json, setup);
+	json_close(&json);
 	if (n > 1) {
-		printf(",\n\"seeds\":%u", n);
-		spread_json("score", spread_of(tasks, n, sim_score));
-		spread_json("utilization", spread_of(tasks, n, sim_utilization));
-		spread_json("gain", spread_of(tasks, n, sim_gain));
-		printf(",\n\"runs\":[");
+		json_put_count(&json, "seeds", n);
+		spread_json(&json, "score", tasks, n, sim_score);
+		spread_json(&json, "utilization", tasks, n, sim_utilization);
+		spread_json(&json, "gain", tasks, n, sim_gain);
+		json_open_list(&json, "runs");
 		for (unsigned i = 0; i < n; i++) {
-			printf(i ? ",\n{" : "\n{");
-			result_json(&tasks[i]);
-			printf("}");
+			json_open_object(&json, NULL);
+			result_json(&json, &tasks[i]);
+			json_close(&json);
 		}
-		printf("]");
+		json_close(&json);
 	}
-	printf("}\n");
+	json_close(&json);
 }
 
 /* ---- CSV, a line for each job ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sparse/hot_report.h"
 
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "sparse/data/update_text.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib sparse audit: was each gradient applied exactly once? */
 #include "cli/sparse/sparse_command.h"
-#include "options/json.h"
+#include "options/json_writer.h"
 #include "sparse/audit/sparse_audit.h"
 
 #include <inttypes.h>
@@ -25,18 +25,25 @@ static const struct options options = {
 	rows,
 };
 
+/* A line. */
+static void result_json(const char *folder, const struct sparse_audit *audit)
+{
+	struct json_writer writer = { .out = stdout, .is_compact = true };
+
+	json_open_object(&writer, NULL);
+	json_put_text(&writer, "folder", folder);
+	json_put_count(&writer, "entries", audit->entries);
+	json_put_count(&writer, "pushes", audit->pushes);
+	json_put_count(&writer, "flushes", audit->flushes);
+	json_put_count(&writer, "packets", audit->packets);
+	json_put_count(&writer, "repeats", audit->repeats);
+	json_put_count(&writer, "rows", audit->rows);
+	json_put_count(&writer, "faults", audit->faults);
+	json_close(&writer);
+}
+
 static void result_print(const char *folder, const struct sparse_audit *audit)
 {
-	if (json) {
-		printf("{\"folder\":");
-		json_print_text(stdout, folder);
-		printf(",\"entries\":%" PRIu64 ",\"pushes\":%" PRIu64 ",\"flushes\":%" PRIu64
-		       ",\"packets\":%" PRIu64 ",\"repeats\":%" PRIu64 ",\"rows\":%" PRIu64
-		       ",\"faults\":%" PRIu64 "}\n",
-		       audit->entries, audit->pushes, audit->flushes, audit->packets,
-		       audit->repeats, audit->rows, audit->faults);
-		return;
-	}
 	printf("%s: %" PRIu64 " entries, %" PRIu64 " pushes, %" PRIu64 " flushes with %" PRIu64
 	       " packets, %" PRIu64 " repeats that were not applied; %" PRIu64 " rows, %" PRIu64
 	       " faults\n",
@@ -63,7 +70,7 @@ int sparse_audit_command(int argc, char **argv)
 			code = 1;
 			continue;
 		}
-		result_print(folders[i], &audit);
+		(json ? result_json : result_print)(folders[i], &audit);
 		code |= audit.faults > 0;
 	}
 	return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib sparse hot: which rows of a data set are hot, and what an aggregator saves by that. */
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 #include "cli/sparse/hot_report.h"
 #include "cli/sparse/sparse_command.h"
 #include "sparse/data/update_text.h"

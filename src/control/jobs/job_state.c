@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "plan/tree/ring_seats.h"
 
-#define SILENT_NS (60 * NSEC_PER_SEC)
+#define MEMBER_SILENT_NS (60 * NSEC_PER_SEC)
 
 /* Has a member of the newest plan given a sign of life lately? Ranks on a ring give none. */
 static bool is_heard(const struct membership *membership, uint64_t now)
@@ -12,7 +12,7 @@ static bool is_heard(const struct membership *membership, uint64_t now)
 	if (ring_seats_are(membership->plan))
 		return true;
 	for (uint64_t here = membership->members & ~membership->left; here; here &= here - 1)
-		if (now < membership->seats[__builtin_ctzll(here)].seen_at + SILENT_NS)
+		if (now < membership->seats[__builtin_ctzll(here)].seen_at + MEMBER_SILENT_NS)
 			return true;
 	return false;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define LINK_UNKNOWN_BPS 10e9
-#define CORES_LEAST 0.1       /* assumed idle, however busy a node is */
-#define PROBE_ALL 512u        /* with more nodes, only those of the broken plan are queried */
-#define PROBE_NS 200000000ull /* 0.2 s: an aggregator that does not answer within is left out */
+#define CORES_LEAST 0.1             /* assumed idle, however busy a node is */
+#define PROBE_ALL 512u              /* with more nodes, only those of the broken plan are queried */
+#define ALIVE_PROBE_NS 200000000ull /* 0.2 s: a node without an answer by then is left out */
 
 bool plan_shared(const char *plan, char out[TREE_NAME_MAX])
 {
@@ -85,7 +85,7 @@ static enum use node_use(const struct planner *planner, const struct plan_wish *
 	if (!planner_suspects(planner->nodes, wish->broken, node) ||
 	    node->confirmed_at >= wish->since)
 		return USE_YES;
-	return planner->now < wish->since + PROBE_NS ? USE_PERHAPS : USE_NO;
+	return planner->now < wish->since + ALIVE_PROBE_NS ? USE_PERHAPS : USE_NO;
 }
 
 /* The aggregator with a capacity at which the ranks take turns; NULL: none. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define SILENT_NS NSEC_PER_SEC /* a waiting rank asks many times within 1 s */
+#define RANK_SILENT_NS NSEC_PER_SEC /* a waiting rank asks many times within 1 s */
 /* 3 s: longest time that a sign of life takes through an aggregator */
 #define LATE_NS (3 * NSEC_PER_SEC)
 #define GRACE_MAX (600 * NSEC_PER_SEC)
@@ -110,7 +110,8 @@ uint64_t membership_waiting(const struct membership *membership, uint64_t now)
 	uint64_t seats = 0;
 
 	for (unsigned i = 0; i < SEATS_MAX; i++)
-		if (membership->seats[i].waits && now <= membership->seats[i].asked_at + SILENT_NS)
+		if (membership->seats[i].waits &&
+		    now <= membership->seats[i].asked_at + RANK_SILENT_NS)
 			seats |= bit(i);
 	return seats;
 }
@@ -213,7 +214,7 @@ static bool is_held(const struct membership *membership, unsigned index, const s
 
 	if (!seat->nonce)
 		return false;
-	if (seat->asked_at && world->now <= seat->asked_at + SILENT_NS)
+	if (seat->asked_at && world->now <= seat->asked_at + RANK_SILENT_NS)
 		return true;
 	return seat->seen_at && world->now <= seat->seen_at + world->seen_ns &&
 	       !(membership->lost & bit(index));
@@ -315,7 +316,7 @@ static uint64_t next_members(const struct membership *membership, unsigned seat,
 	}
 	if (!missing)
 		return present;
-	if (waited > SILENT_NS && !(missing & ~membership->lost) &&
+	if (waited > RANK_SILENT_NS && !(missing & ~membership->lost) &&
 	    may_shrink(membership, present, missing))
 		return present;
 	if (waited <= grace(membership, present & before) || membership->policy == POLICY_WAIT)

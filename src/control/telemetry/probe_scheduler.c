@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROBE_NS 1500000000ull /* 1.5 s: longest time of a probe */
-#define PAUSE_NS 300000000ull  /* 0.3 s between two probes, with up to NODES_EACH nodes */
+#define LINK_PROBE_NS 1500000000ull /* 1.5 s: longest time of a probe */
+#define PAUSE_NS 300000000ull       /* 0.3 s between two probes, with up to NODES_EACH nodes */
 #define NODES_EACH 8u          /* nodes: for each 8 of them, one more probe starts per PAUSE_NS */
 #define AT_ONCE_MAX 32u        /* probes per PAUSE_NS at most */
 #define SEARCH_NS 100000000ull /* 0.1 s: pause after a search without result */
@@ -33,7 +33,7 @@ static bool is_active(const struct node *node, uint64_t now)
 
 static bool is_probing(const struct node *node, uint64_t now)
 {
-	return node->link_probed_at && now < node->link_probed_at + PROBE_NS &&
+	return node->link_probed_at && now < node->link_probed_at + LINK_PROBE_NS &&
 	       !(node->n_samples && node->samples[0].at > node->link_probed_at);
 }
 

@@ -110,29 +110,3 @@ void matrix_free(struct glm_matrix *matrix)
 	free(matrix->weave);
 	*matrix = (struct glm_matrix){ 0 };
 }
-
-void matrix_row_values(const struct glm_matrix *matrix, uint32_t row, const float *low,
-                       const float *step, float *values)
-{
-	uint32_t j;
-	uint64_t i;
-
-	if (matrix->layout == GLM_DENSE) {
-		memcpy(values, matrix->dense + row * matrix->stride,
-		       matrix->columns * sizeof(*values));
-		return;
-	}
-	for (j = 0; j < matrix->columns; j++) {
-		values[j] = matrix->bits ? low[j] : 0;
-		if (matrix->layout == GLM_WEAVED)
-			values[j] += step[j] *
-			             (float)weave_code(matrix->weave + row * matrix->weave_stride,
-			                               j, matrix->bits);
-	}
-	if (matrix->layout != GLM_SPARSE)
-		return;
-	for (i = matrix->start[row]; i < matrix->start[row + 1]; i++) {
-		j = matrix->column[i];
-		values[j] += matrix->bits ? step[j] * (float)matrix->code[i] : matrix->value[i];
-	}
-}

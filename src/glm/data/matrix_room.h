@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix_room: memory of a matrix, and its rows as plain values. */
+/* matrix_room: memory of a matrix. */
 #ifndef TRIB_GLM_MATRIX_ROOM_H
 #define TRIB_GLM_MATRIX_ROOM_H
 
@@ -21,12 +21,5 @@ trib_status matrix_make(struct glm_matrix *matrix, enum glm_layout layout, uint3
 trib_status matrix_entries_resize(struct glm_matrix *matrix, uint64_t entries);
 
 void matrix_free(struct glm_matrix *matrix);
-
-/*
- * Row `row` as one float a column: for tests, and for tools that show data. `low` and `step` are
- * those of the quantization; NULL for floats.
- */
-void matrix_row_values(const struct glm_matrix *matrix, uint32_t row, const float *low,
-                       const float *step, float *values);
 
 #endif

@@ -29,10 +29,6 @@ struct quantize_column {
 struct quantize_map quantize_choose(const struct quantize_column *column, uint32_t bits);
 
 uint8_t quantize_code(float value, struct quantize_map map, uint32_t bits);
-static inline float quantize_value(uint8_t code, struct quantize_map map)
-{
-	return map.low + (float)code * map.step;
-}
 
 /* Maps of the columns first .. first + count. */
 void quantize_plan(const struct glm_stats *stats, uint32_t first, uint32_t count, uint32_t bits,

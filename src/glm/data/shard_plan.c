@@ -110,20 +110,3 @@ trib_status layout_choose(const struct layout_shape *shape, uint64_t memory,
 	*layout = is_wide ? wide : GLM_SPARSE;
 	return TRIB_OK;
 }
-
-trib_status layout_check(const struct layout_shape *shape, uint64_t memory, enum glm_layout layout)
-{
-	uint64_t bytes;
-
-	if (layout == GLM_WEAVED && !shape->bits)
-		return status_fail(
-			TRIB_ERR_CONFIG,
-			"the weaved layout is for 1 to 8 bits, and floats were asked for");
-	if (layout == GLM_DENSE && shape->bits)
-		return status_fail(
-			TRIB_ERR_CONFIG,
-			"the dense layout is for floats; with %u bits use weaved or sparse",
-			shape->bits);
-	bytes = shape_bytes(shape, layout);
-	return memory && bytes > memory ? too_large(bytes, memory, layout_name(layout)) : TRIB_OK;
-}

@@ -39,9 +39,6 @@ struct layout_shape {
 trib_status layout_choose(const struct layout_shape *shape, uint64_t memory,
                           enum glm_layout *layout);
 
-/* Whether the asked layout is possible; the error says why not. */
-trib_status layout_check(const struct layout_shape *shape, uint64_t memory, enum glm_layout layout);
-
 const char *layout_name(enum glm_layout layout);
 
 #endif

@@ -15,11 +15,6 @@ uint32_t row_batch_size(const struct row_share *share, uint32_t b)
 	return left < share->batch ? (uint32_t)left : share->batch;
 }
 
-uint32_t row_count(const struct row_share *share)
-{
-	return share->rows / share->size + (share->rank < share->rows % share->size);
-}
-
 /* Fisher and Yates. */
 static void rows_shuffle(uint32_t *rows, uint32_t n, uint64_t seed, uint32_t epoch)
 {

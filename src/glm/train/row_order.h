@@ -17,12 +17,10 @@ struct row_share {
 uint32_t row_batches(const struct row_share *share);
 /* Rows of mini-batch `b`, of all workers together. */
 uint32_t row_batch_size(const struct row_share *share, uint32_t b);
-/* Rows that the worker has. */
-uint32_t row_count(const struct row_share *share);
 
 /*
  * Fills `order` with the worker's rows, by their number in its shard, and `start` with the begin of
- * each mini-batch in `order`. `order` has space for row_count() entries, `start` for
+ * each mini-batch in `order`. `order` has space for all rows of the worker, `start` for
  * row_batches() + 1.
  */
 void row_order_fill(const struct row_share *share, uint64_t seed, uint32_t epoch, uint32_t *scratch,

@@ -272,12 +272,6 @@ bool channel_is_silent(const struct channel *channel, uint64_t now)
 	return now >= channel->heard_at + channel->config.timeout / 2;
 }
 
-bool channel_path_works(const struct channel *channel, unsigned path)
-{
-	return path < channel->n_paths && channel->paths[path].phase == PHASE_OPEN &&
-	       !channel_is_dead(channel, path);
-}
-
 uint32_t channel_unit(const struct channel *channel)
 {
 	return unit_of(channel);

@@ -167,8 +167,6 @@ trib_status channel_status(const struct channel *channel);
 
 /* Has the peer been silent for half the time after which it counts as dead, or longer? */
 bool channel_is_silent(const struct channel *channel, uint64_t now);
-/* Is this path open and alive? */
-bool channel_path_works(const struct channel *channel, unsigned path);
 /* Bytes of data in a packet: as agreed, or as this side would have it. */
 uint32_t channel_unit(const struct channel *channel);
 /* The number by which both sides know the channel; 0: this side was not called yet. */

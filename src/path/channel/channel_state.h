@@ -197,8 +197,6 @@ bool control_is_due(const struct channel *channel, unsigned path, uint64_t now);
 
 /* ---- chunks.c ---- */
 
-/* Is there a message that may be sent as packets, and was not yet? */
-bool chunks_are_fresh(const struct channel *channel);
 /* The next chunk: a lost one, or else a fresh one. There is one. */
 struct chunk chunks_take(struct channel *channel);
 /* Gives chunks to paths while any has room. */

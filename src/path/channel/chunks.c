@@ -24,7 +24,8 @@ static struct chunk take_lost(struct channel *channel)
 	return chunk;
 }
 
-bool chunks_are_fresh(const struct channel *channel)
+/* Is there a message that may be sent as packets, and was not yet? */
+static bool chunks_are_fresh(const struct channel *channel)
 {
 	return channel_has_fresh(channel) && !channel_carries_next(channel);
 }

@@ -9,7 +9,7 @@
 
 #define HOPS 64
 #define TIMEOUT 18   /* 1.07 s (4.096 us * 2^18) until a packet goes again */
-#define RETRIES 1    /* then the path has failed */
+#define QP_RETRIES 1 /* then the path has failed */
 #define RNR_TIMER 12 /* 0.64 ms until a packet goes again that found no receive */
 #define RNR_ALWAYS 7
 
@@ -76,7 +76,7 @@ bool rdma_qp_connect(struct rdma_link *link, unsigned path, const struct pact_pa
 	struct ibv_qp_attr sends = { .qp_state = IBV_QPS_RTS,
 		                     .sq_psn = p->own.psn,
 		                     .timeout = TIMEOUT,
-		                     .retry_cnt = RETRIES,
+		                     .retry_cnt = QP_RETRIES,
 		                     .rnr_retry = RNR_ALWAYS };
 
 	memcpy(ready.ah_attr.grh.dgid.raw, p->to, sizeof(p->to));

@@ -15,7 +15,7 @@
 #define HELLO "TRBSTRM1" /* what both ends say when they connect; 8 bytes */
 #define RESOLVE_MS 1000
 #define BACKLOG 128
-#define RETRIES 7
+#define STREAM_RETRIES 7
 #define STREAMS_MAX 65536           /* descriptors */
 #define CLOSE_NS (NSEC_PER_SEC / 5) /* that the last bytes have to leave */
 #define REFUSED_MAX 64u             /* peers that are remembered */
@@ -75,8 +75,8 @@ static struct rdma_conn_param parameters(void)
 {
 	return (struct rdma_conn_param){ .private_data = HELLO,
 		                         .private_data_len = sizeof(HELLO) - 1,
-		                         .retry_count = RETRIES,
-		                         .rnr_retry_count = RETRIES };
+		                         .retry_count = STREAM_RETRIES,
+		                         .rnr_retry_count = STREAM_RETRIES };
 }
 
 static bool says_hello(const struct rdma_cm_event *event)

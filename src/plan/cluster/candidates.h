@@ -9,7 +9,6 @@
 #include "plan/cluster/plan.h"
 
 #define CANDIDATES_MEMORY 0.8 /* largest part of a server's memory in use, model included */
-#define CANDIDATES_WORTH 0.1  /* smallest share of communication at which aggregation pays */
 
 /* The times of a worker's first round. */
 struct candidates_round {

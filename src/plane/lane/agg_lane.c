@@ -4,9 +4,9 @@
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 
-#define PROBE_NS 20000000ull     /* 20 ms between two probes of the multicast group */
-#define PROBE_SOON_NS 1000000ull /* 1 ms between the first ones: children join one by one */
-#define PROBES_SOON 64u          /* probes at the shorter distance */
+#define GROUP_PROBE_NS 20000000ull /* 20 ms between two probes of the multicast group */
+#define PROBE_SOON_NS 1000000ull   /* 1 ms between the first ones: children join one by one */
+#define PROBES_SOON 64u            /* probes at the shorter distance */
 
 bool agg_lane_queue_result(struct agg_lane *lane, uint64_t position, uint8_t child)
 {
@@ -42,7 +42,7 @@ static void tell_low(struct thread *thread, struct agg_lane *lane, const struct 
 
 void agg_lane_probe_group(struct thread *thread, struct agg_lane *lane)
 {
-	uint64_t every = lane->probes < PROBES_SOON ? PROBE_SOON_NS : PROBE_NS;
+	uint64_t every = lane->probes < PROBES_SOON ? PROBE_SOON_NS : GROUP_PROBE_NS;
 
 	if (!lane->group.length || thread->now < lane->probe_at + every)
 		return;

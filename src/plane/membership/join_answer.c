@@ -11,8 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define SILENT_NS NSEC_PER_SEC /* 1 s: after a longer silence, the parent does not answer */
-#define PATIENT_ASKS 8         /* JOINs to the parent, before children are told of its silence */
+#define PARENT_SILENT_NS NSEC_PER_SEC /* 1 s: a longer silence means that it does not answer */
+#define PATIENT_ASKS 8 /* JOINs to the parent, before children are told of its silence */
 
 struct welcome_packet {
 	struct wire_control header;
@@ -88,9 +88,9 @@ static void tell_parent(const struct aggregator *aggregator, const struct comm *
 	uint64_t now = aggregator->threads[0].now, since = parent->heard_at;
 	char address[64], own[OWN_NAME_MAX];
 
-	if (parent->asking && since && now < since + SILENT_NS)
+	if (parent->asking && since && now < since + PARENT_SILENT_NS)
 		snprintf(text, size, "%s", parent->text);
-	if (!parent->asking || (since && now < since + SILENT_NS) ||
+	if (!parent->asking || (since && now < since + PARENT_SILENT_NS) ||
 	    (!since && parent->asks < PATIENT_ASKS))
 		return;
 	snprintf(text, size, "the aggregator at %s, to which this one (%s) sends its sums, %s",

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SILENT_NS NSEC_PER_SEC /* 1 s: a waiting child asks more often, else it is gone */
+#define CHILD_SILENT_NS NSEC_PER_SEC /* 1 s: a waiting child asks more often, else it is gone */
 
 /* How a JOIN conflicts with a communicator of the same name. */
 enum conflict { CONFLICT_NONE, CONFLICT_OVER, CONFLICT_WAIT, CONFLICT_HELD };
@@ -82,7 +82,7 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 			return CONFLICT_NONE;
 		/* A waiting child asks again and again. A child that stopped asking is gone. */
 		spoke_at = last_asked(comm, join);
-		if (thread->now > spoke_at + SILENT_NS)
+		if (thread->now > spoke_at + CHILD_SILENT_NS)
 			return CONFLICT_OVER;
 	} else {
 		if (atomic_load(&comm->failed))

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #define ASK_EVERY TICK_NS
-#define PATIENT_ASKS 8                /* full-length JOINs, before shorter ones are tried */
-#define AGAIN_ASKS 4u                 /* full-length JOINs, after a shorter one was answered */
-#define LONELY_NS (2 * NSEC_PER_SEC)  /* 2 s without a JOIN of a child: no child waits */
-#define TELL_AFTER (NSEC_PER_SEC / 2) /* 500 ms: most children arrive sooner */
-#define TELL_EVERY (NSEC_PER_SEC / 5) /* 200 ms between two messages about arrived ranks */
-#define SILENT_NS (2 * NSEC_PER_SEC)  /* 2 s: after a longer silence the parent is lost */
+#define PATIENT_ASKS 8                    /* full-length JOINs, before shorter ones are tried */
+#define AGAIN_ASKS 4u                     /* full-length JOINs, after a shorter one was answered */
+#define LONELY_NS (2 * NSEC_PER_SEC)      /* 2 s without a JOIN of a child: no child waits */
+#define TELL_AFTER (NSEC_PER_SEC / 2)     /* 500 ms: most children arrive sooner */
+#define TELL_EVERY (NSEC_PER_SEC / 5)     /* 200 ms between two messages about arrived ranks */
+#define PARENT_LOST_NS (2 * NSEC_PER_SEC) /* 2 s: after a longer silence the parent is lost */
 
 struct join_packet {
 	struct wire_control header;
@@ -190,7 +190,7 @@ static bool is_lost(const struct comm *comm, uint64_t now)
 	uint64_t heard = parent->heard_at > parent->since ? parent->heard_at : parent->since;
 
 	return comm->generation && (closed_port_is_proven(&parent->closing, now, CLOSED_PROBES) ||
-	                            now > heard + SILENT_NS);
+	                            now > heard + PARENT_LOST_NS);
 }
 
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define UNPROVEN_MAX 256u
-#define SILENT_NS (5 * NSEC_PER_SEC)
+#define CONNECTION_SILENT_NS (5 * NSEC_PER_SEC)
 
 _Static_assert(TCP_TAIL_MAX >= WIRE_FRAME_MAX, "a frame's start has to fit");
 _Static_assert(SMALL_BYTES >= WIRE_FRAME_MAX + 4096, "a result's rest has to fit");
@@ -184,7 +184,7 @@ void connections_tick(struct thread *thread)
 
 		left -= one != NULL;
 		/* membership/liveness.c decides how long a child may be silent. */
-		if (one && thread->now > one->heard_at + SILENT_NS &&
+		if (one && thread->now > one->heard_at + CONNECTION_SILENT_NS &&
 		    !(one->upward ? has_owner(thread, one->link)
 		                  : lane_of(thread, one->link, &child) != NULL))
 			connection_close(thread, one, NULL);

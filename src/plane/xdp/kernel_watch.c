@@ -11,7 +11,7 @@
 #define ENOUGH 256u      /* results before a judgement */
 #define PROOF 64u        /* results that arrived, before the interface counts as good */
 #define ENOUGH_SMALL 32u /* results of an engine: each one that is lost costs a timeout */
-#define RETRIES 3u       /* a busy machine may be busy each time that the program is tried */
+#define XDP_RETRIES 3u   /* a busy machine may be busy each time that the program is tried */
 /*
  * An engine that replies to each packet is judged later. A worker of the sparse engine that is late
  * may repeat a window of packets, though all results arrive. If no result arrives, NEWS still tells
@@ -220,7 +220,7 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	char interface[IF_NAMESIZE], name[160], why[160];
 
 	/* An engine that replies does not say which results user space sends. */
-	if (lane->engine.lane && !lane->comm->engine->replies && own->retries < RETRIES) {
+	if (lane->engine.lane && !lane->comm->engine->replies && own->retries < XDP_RETRIES) {
 		try_user_space(lane, child);
 		return;
 	}
@@ -375,7 +375,7 @@ void kernel_watch_sent(struct agg_lane *lane)
 		own->watches[child].asked = 0;
 		if (!heard) /* The machine may be busy: the next results decide. */
 			continue;
-		if (own->retries < RETRIES) {
+		if (own->retries < XDP_RETRIES) {
 			try_kernel_again(lane);
 			break;
 		}

@@ -20,15 +20,14 @@ struct sparse_child {
 	uint32_t token;    /* proves our address there, see path/address_proof.h */
 	uint64_t proof;    /* see wire_proof() */
 	uint64_t deadline; /* of joining */
-	uint64_t ask_at;   /* the next JOIN, heartbeat or BYE */
+	uint64_t ask_at;   /* the next JOIN or heartbeat */
 	uint64_t heard_at;
 	uint64_t stepped_at;
 	uint64_t present; /* ranks that have joined, as bits */
 	struct length_probe length;
 	struct closed_port closed; /* what is said of the aggregator's port */
-	unsigned byes;
-	bool heard;   /* the aggregator has answered a JOIN */
-	bool greeted; /* the aggregator has answered a heartbeat */
+	bool heard;                /* the aggregator has answered a JOIN */
+	bool greeted;              /* the aggregator has answered a heartbeat */
 	trib_status status;
 	char why[2 * WIRE_TEXT_MAX];
 	char wait_text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */

@@ -22,15 +22,13 @@
 #define GREET_EVERY 10000000ull    /* 10 ms between heartbeats until the first answer */
 #define SILENT_LEAST 1600000000ull /* 1.6 s: a stop of 1 s is tolerated */
 #define GAP_MAX 400000000ull       /* 0.4 s: if the caller stood still, silence proves nothing */
-#define BYE_EVERY 20000000ull      /* 20 ms */
-#define BYE_TRIES 10u
 #define BYES_AT_ONCE 3u
 
 void child_fail(struct sparse_child *child, trib_status status, const char *format, ...)
 {
 	va_list args;
 
-	if (child->state == CHILD_FAILED || child->state == CHILD_GONE)
+	if (child->state == CHILD_FAILED)
 		return;
 	child->state = CHILD_FAILED;
 	child->status = status;
@@ -129,20 +127,10 @@ void child_close(struct sparse_child *child)
 {
 	if (!child)
 		return;
-	if (child->state == CHILD_JOINED || child->state == CHILD_LEAVING)
+	if (child->state == CHILD_JOINED)
 		for (unsigned i = 0; i < BYES_AT_ONCE; i++)
 			say_bye(child);
 	child_free(child);
-}
-
-void child_leave(struct sparse_child *child, uint64_t now)
-{
-	if (child->state == CHILD_JOINING)
-		child->state = CHILD_GONE;
-	if (child->state != CHILD_JOINED)
-		return;
-	child->state = CHILD_LEAVING;
-	child->ask_at = now;
 }
 
 void child_abort(struct sparse_child *child, const char *sentence)
@@ -189,9 +177,7 @@ trib_status child_failure(const struct sparse_child *child, const char **sentenc
 
 static void note_error(struct sparse_child *child, int error)
 {
-	if (error == -ECONNREFUSED && child->state == CHILD_LEAVING)
-		child->state = CHILD_GONE;
-	else if (error == -ECONNREFUSED)
+	if (error == -ECONNREFUSED)
 		closed_port_hint(&child->closed, clock_now());
 	else if (error == -EMSGSIZE && child->state == CHILD_JOINED)
 		child_fail(child, TRIB_ERR_SYSTEM, "the path's MTU to %s has shrunk below %u bytes",
@@ -250,22 +236,10 @@ static void check_closed(struct sparse_child *child, uint64_t now)
 
 static void send_due(struct sparse_child *child, uint64_t now)
 {
-	switch (child->state) {
-	case CHILD_JOINING:
+	if (child->state == CHILD_JOINING)
 		child_ask(child, now);
-		break;
-	case CHILD_JOINED:
+	else if (child->state == CHILD_JOINED)
 		send_heartbeat(child, now);
-		break;
-	case CHILD_LEAVING:
-		say_bye(child);
-		child->ask_at = now + BYE_EVERY;
-		if (++child->byes > BYE_TRIES)
-			child->state = CHILD_GONE;
-		break;
-	default:
-		break;
-	}
 }
 
 uint64_t child_step(struct sparse_child *child, uint64_t now)
@@ -279,7 +253,7 @@ uint64_t child_step(struct sparse_child *child, uint64_t now)
 	child->stepped_at = now;
 	if (now >= child->ask_at)
 		send_due(child, now);
-	if (child->state == CHILD_FAILED || child->state == CHILD_GONE)
+	if (child->state == CHILD_FAILED)
 		return UINT64_MAX;
 	if (child->closed.since && child->ask_at > now + CLOSED_PROBE_EVERY)
 		return now + CLOSED_PROBE_EVERY;
@@ -290,11 +264,9 @@ uint64_t child_step(struct sparse_child *child, uint64_t now)
 
 static bool is_ours(const struct sparse_child *child, const struct wire_control *control)
 {
-	bool joined = child->state == CHILD_JOINED || child->state == CHILD_LEAVING;
-
 	if (control->job != child->options.job)
 		return false;
-	if (!joined)
+	if (child->state != CHILD_JOINED)
 		return control->cookie == child->options.cookie &&
 		       control->child == child->options.rank;
 	return control->cookie == child->welcome.cookie && control->comm == child->welcome.comm &&
@@ -304,11 +276,8 @@ static bool is_ours(const struct sparse_child *child, const struct wire_control 
 
 static void take_abort(struct sparse_child *child, const struct wire_abort *abort)
 {
-	if (child->state == CHILD_LEAVING)
-		child->state = CHILD_GONE; /* there is nothing left to leave */
-	else
-		child_fail(child, abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
-		           "%s", abort->text);
+	child_fail(child, abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER, "%s",
+	           abort->text);
 }
 
 static void take_control(struct sparse_child *child, const struct wire_control *control,
@@ -322,9 +291,6 @@ static void take_control(struct sparse_child *child, const struct wire_control *
 		child_take_welcome(child, wire_payload(control), bytes, now);
 	else if (control->type == WIRE_ABORT)
 		take_abort(child, wire_payload(control));
-	else if (control->type == WIRE_BYE && control->flags & WIRE_ECHO &&
-	         child->state == CHILD_LEAVING)
-		child->state = CHILD_GONE;
 	else if (control->type == WIRE_BYE && control->child == WIRE_ALL)
 		child->ask_at = 0; /* the aggregator asks whether this child is there */
 	child->greeted |= control->type == WIRE_STATUS;

@@ -19,8 +19,6 @@
 enum child_state {
 	CHILD_JOINING,
 	CHILD_JOINED,
-	CHILD_LEAVING, /* BYE was sent, its echo has not come */
-	CHILD_GONE,
 	CHILD_FAILED, /* child_failure() says why */
 };
 
@@ -46,12 +44,12 @@ void child_close(struct sparse_child *child);
 
 int child_fd(const struct sparse_child *child);
 enum child_state child_state(const struct sparse_child *child);
-/* JOINED and later. */
+/* JOINED. */
 const struct wire_welcome *child_welcome(const struct sparse_child *child);
 /* FAILED: its status, and the sentence. */
 trib_status child_failure(const struct sparse_child *child, const char **sentence);
 
-/* Sends what is due: JOINs, heartbeats, BYEs. Gives the time when it has to be called again. */
+/* Sends what is due: JOINs and heartbeats. Gives the time when it has to be called again. */
 uint64_t child_step(struct sparse_child *child, uint64_t now);
 
 /* What child_receive() calls. */
@@ -78,8 +76,6 @@ void child_flush(struct sparse_child *child);
 /* Is something left, because the socket is full? The caller waits for POLLOUT then. */
 bool child_is_full(const struct sparse_child *child);
 
-/* Says BYE until the echo comes, by child_step(). */
-void child_leave(struct sparse_child *child, uint64_t now);
 /* Ends the communicator for all its children, with a sentence. The child has FAILED then. */
 void child_abort(struct sparse_child *child, const char *sentence);
 

@@ -21,7 +21,8 @@
 
 /* ---- connecting ---- */
 
-void shard_lose(struct shard *shard, uint64_t now, const char *why)
+/* The connection is lost: it is tried again after a while. */
+static void shard_lose(struct shard *shard, uint64_t now, const char *why)
 {
 	if (shard->fd >= 0)
 		close(shard->fd);

@@ -15,8 +15,6 @@ void shard_serve(struct shard *shard, short events, uint64_t now);
 void shard_send(struct shard *shard, uint64_t now);
 /* Says BYE on the connection that is open. */
 void shard_leave(struct shard *shard);
-/* The connection is lost: it is tried again after a while. */
-void shard_lose(struct shard *shard, uint64_t now, const char *why);
 void shard_free(struct shard *shard);
 
 #endif

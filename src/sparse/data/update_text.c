@@ -37,7 +37,7 @@ static trib_status field_fail(const char *field, size_t length, const char *expe
 	                   (int)(length < SHOWN ? length : SHOWN), field, expected);
 }
 
-uint64_t update_word_key(const char *word, size_t length)
+static uint64_t update_word_key(const char *word, size_t length)
 {
 	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 

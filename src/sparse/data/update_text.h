@@ -15,7 +15,4 @@ enum update_format update_format_guess(const char *const *lines, unsigned n);
 const char *update_format_name(enum update_format format);
 bool update_format_find(const char *name, enum update_format *format);
 
-/* The key of a word. */
-uint64_t update_word_key(const char *word, size_t length);
-
 #endif

@@ -27,9 +27,6 @@ struct heat_key {
 /* The hottest first. Of keys with the same count, the lower key comes first. */
 void heat_rank(struct heat_key *keys, size_t n);
 
-/* Adds the counts of equal keys, and ranks. Returns how many keys there are then. */
-size_t heat_rank_added(struct heat_key *keys, size_t n);
-
 /* The sum of the first n counts; UINT64_MAX if it does not fit. */
 uint64_t heat_total(const struct heat_key *keys, size_t n);
 

@@ -12,13 +12,6 @@ static int by_count(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct heat_key *x = a, *y = b;
-
-	return (x->key > y->key) - (x->key < y->key);
-}
-
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -28,23 +21,6 @@ void heat_rank(struct heat_key *keys, size_t n)
 {
 	if (n)
 		qsort(keys, n, sizeof(*keys), by_count);
-}
-
-size_t heat_rank_added(struct heat_key *keys, size_t n)
-{
-	size_t kept = 0;
-
-	if (!n)
-		return 0;
-	qsort(keys, n, sizeof(*keys), by_key);
-	for (size_t i = 0; i < n; i++) {
-		if (kept && keys[kept - 1].key == keys[i].key)
-			keys[kept - 1].count = sum(keys[kept - 1].count, keys[i].count);
-		else
-			keys[kept++] = keys[i];
-	}
-	heat_rank(keys, kept);
-	return kept;
 }
 
 uint64_t heat_total(const struct heat_key *keys, size_t n)

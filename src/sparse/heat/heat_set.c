@@ -176,13 +176,6 @@ void heat_set_decay(struct heat_set *set, uint32_t keep)
 	}
 }
 
-uint64_t heat_set_count(const struct heat_set *set, uint64_t key)
-{
-	uint32_t slot = slot_find(set, key);
-
-	return set->slots[slot] ? set->heap[set->slots[slot] - 1].count : 0;
-}
-
 size_t heat_set_list(const struct heat_set *set, struct heat_key *out)
 {
 	if (set->n)

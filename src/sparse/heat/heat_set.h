@@ -33,9 +33,6 @@ void heat_set_add(struct heat_set *set, uint64_t key, uint64_t updates);
 /* Counts become keep / 256 of what they were. Keys without a count leave. */
 void heat_set_decay(struct heat_set *set, uint32_t keep);
 
-/* The count of a key in units; 0 if it is not among the kept ones. */
-uint64_t heat_set_count(const struct heat_set *set, uint64_t key);
-
 /* Writes all kept keys, the hottest first, to `out`, which has `set->n` places. Returns set->n. */
 size_t heat_set_list(const struct heat_set *set, struct heat_key *out);
 

@@ -44,7 +44,7 @@ void log_head_encode(const struct log_file_head *head, uint8_t bytes[LOG_HEAD_BY
 	memcpy(bytes, &body, sizeof(body));
 }
 
-trib_status log_head_parse(const uint8_t *bytes, size_t n, struct log_file_head *head)
+static trib_status log_head_parse(const uint8_t *bytes, size_t n, struct log_file_head *head)
 {
 	struct head_body body;
 	bool is_log, is_snapshot;

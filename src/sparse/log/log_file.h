@@ -15,7 +15,6 @@ struct log_file_head {
 };
 
 void log_head_encode(const struct log_file_head *head, uint8_t bytes[LOG_HEAD_BYTES]);
-trib_status log_head_parse(const uint8_t *bytes, size_t n, struct log_file_head *head);
 /* Writes all bytes at the offset. False: errno says why; some of them may be written. */
 bool log_bytes_write(int fd, const uint8_t *bytes, size_t n, uint64_t offset);
 /* For struct entry_place. */

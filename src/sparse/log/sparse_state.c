@@ -41,8 +41,9 @@ bool sparse_state_table_find(const struct sparse_state *state, const char *name,
 	return false;
 }
 
-trib_status sparse_state_table_make(struct sparse_state *state,
-                                    const struct sparse_table_options *options)
+/* Makes table number `n_tables`. */
+static trib_status sparse_state_table_make(struct sparse_state *state,
+                                           const struct sparse_table_options *options)
 {
 	struct sparse_table *table = calloc(1, sizeof(*table));
 	trib_status status;

@@ -83,9 +83,6 @@ bool sparse_state_table_find(const struct sparse_state *state, const char *name,
 const struct sparse_client *sparse_state_client(const struct sparse_state *state, uint64_t client);
 /* Finds a client, or makes it. NULL: there is no memory. Pointers from before are void. */
 struct sparse_client *sparse_state_client_make(struct sparse_state *state, uint64_t client);
-/* Makes table number `n_tables`. For sparse_state_apply and sparse_state_restore. */
-trib_status sparse_state_table_make(struct sparse_state *state,
-                                    const struct sparse_table_options *options);
 /* NULL: it never was, or its record is not kept any more. */
 struct sparse_incarnation *sparse_table_incarnation(const struct sparse_table *table,
                                                     uint32_t number);

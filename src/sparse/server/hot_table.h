@@ -54,8 +54,6 @@ struct server_hot {
 
 /* ---- server_heat.c: which rows are hot ---- */
 
-/* NULL: no memory. */
-struct server_hot *hot_table_of(struct server_table *table);
 /* Chooses a map by the heat, if it is better than the present one. False: it stays. */
 bool hot_choose(struct server_hot *hot, uint32_t generation);
 /* In each round, while the incarnation is open: a new map, and telling it to the workers. */

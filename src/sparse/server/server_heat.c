@@ -17,7 +17,8 @@
 #define MOVED_NS (NSEC_PER_SEC / 4)     /* until the next map then */
 #define REFRESH_MOST (2 * NSEC_PER_SEC)
 
-struct server_hot *hot_table_of(struct server_table *table)
+/* NULL: no memory. */
+static struct server_hot *hot_table_of(struct server_table *table)
 {
 	struct server_hot *hot = table->hot;
 

@@ -19,9 +19,9 @@
 
 #define EVENTS_MAX 64
 #define TICK_NS (NSEC_PER_SEC / 4)
-#define RETRY_NS (NSEC_PER_SEC / 5)   /* 0.2 s: until a failed commit is tried again */
-#define CLOSING_NS (2 * NSEC_PER_SEC) /* 2 s: for a refused client to read why */
-#define SILENT_NS (10 * NSEC_PER_SEC) /* 10 s: for a new client to say HELLO */
+#define RETRY_NS (NSEC_PER_SEC / 5)         /* 0.2 s: until a failed commit is tried again */
+#define CLOSING_NS (2 * NSEC_PER_SEC)       /* 2 s: for a refused client to read why */
+#define CLIENT_HELLO_NS (10 * NSEC_PER_SEC) /* 10 s: for a new client to say HELLO */
 
 /* ---- events ---- */
 
@@ -160,7 +160,7 @@ static trib_status server_tick(struct sparse_server *server, uint64_t now)
 
 		if ((c->state == CONNECTION_CLOSING && !c->waits_for_bye &&
 		     clock_since(now, c->closed_at) > CLOSING_NS) ||
-		    (c->state == CONNECTION_NEW && clock_since(now, c->since) > SILENT_NS))
+		    (c->state == CONNECTION_NEW && clock_since(now, c->since) > CLIENT_HELLO_NS))
 			c->state = CONNECTION_DEAD;
 	}
 	if (server->trouble[0])

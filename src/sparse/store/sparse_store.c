@@ -307,12 +307,6 @@ void sparse_store_heat_add(struct sparse_store *store, uint32_t row, uint32_t co
 	*heat = *heat > UINT32_MAX - count ? UINT32_MAX : *heat + count;
 }
 
-void sparse_store_cool(struct sparse_store *store, uint32_t first, uint32_t n)
-{
-	for (uint32_t row = first; row < store->rows && row - first < n; row++)
-		*row_heat(store, row) /= 2;
-}
-
 /* ---- memory ---- */
 
 uint64_t sparse_store_bytes(const struct sparse_store *store)

@@ -62,8 +62,6 @@ uint32_t sparse_store_floats_per_row(const struct sparse_store *store);
 uint32_t sparse_store_heat(const struct sparse_store *store, uint32_t row);
 void sparse_store_heat_add(struct sparse_store *store, uint32_t row, uint32_t count);
 void sparse_store_heat_set(struct sparse_store *store, uint32_t row, uint32_t count);
-/* Halves the heat of `n` rows from `first` on. A caller may cool a large table in pieces. */
-void sparse_store_cool(struct sparse_store *store, uint32_t first, uint32_t n);
 
 /* All memory of the store, in bytes. */
 uint64_t sparse_store_bytes(const struct sparse_store *store);

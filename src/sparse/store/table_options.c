@@ -16,7 +16,7 @@ const char *sparse_optimizer_name(uint32_t optimizer)
 	return optimizer < sizeof(names) / sizeof(names[0]) ? names[optimizer] : NULL;
 }
 
-bool sparse_optimizer_find(const char *name, uint32_t *optimizer)
+static bool sparse_optimizer_find(const char *name, uint32_t *optimizer)
 {
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(names[i], name)) {

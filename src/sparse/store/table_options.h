@@ -29,7 +29,6 @@ struct sparse_table_options {
 
 /* NULL: there is no such optimizer. */
 const char *sparse_optimizer_name(uint32_t optimizer);
-bool sparse_optimizer_find(const char *name, uint32_t *optimizer);
 
 /* The options that a job gave, with the defaults of tributary/sparse.h; checked. */
 trib_status sparse_table_options_take(const trib_sparse_options *given,

@@ -296,9 +296,9 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
 
 /* ---- around the ring ---- */
 
-/* Bytes of a vector; shorter ones meet sooner at the aggregator. A sum needs its scales first. */
-#define RING_COPIES 65536u
-#define RING_SUMS 131072u
+/* Bytes of all vectors of a request around the ring; shorter ones meet sooner at the aggregator. It
+ * decides for sums in packed integers alone: takes_direct() has the others up to DIRECT_LONGEST. */
+#define RING_SHORTEST 131072u
 
 /*
  * Does the request go around the ring? It may depend only on what is the same on all ranks. Through
@@ -310,14 +310,13 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
                        bool by_ranks)
 {
 	const struct trib_comm *comm = request->comm;
-	size_t from = n && specs[0].copy ? RING_COPIES : RING_SUMS;
 
 	if (by_ranks)
 		return true;
 	if (comm->config.ring == RING_NEVER || comm->turn_client || comm->trial.apart)
 		return false;
 	return comm->config.ring == RING_ALWAYS ||
-	       (n > 1 && request->bytes >= from && comm->config.size > 2);
+	       (n > 1 && request->bytes >= RING_SHORTEST && comm->config.size > 2);
 }
 
 /* Most bytes of all vectors of a direct request. A longer one goes around the ring, unless it is an

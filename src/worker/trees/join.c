@@ -31,7 +31,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 50
+#define JOIN_ASK_MS 50
 #define REFUSED_MAX 5u
 
 struct join_packet {
@@ -258,7 +258,7 @@ static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *
 	*attempt = (struct join_attempt){ .comm = comm,
 		                          .trunk = trunk,
 		                          .lane = trunk->lanes[0],
-		                          .reach_ms = ASK_EVERY_MS,
+		                          .reach_ms = JOIN_ASK_MS,
 		                          .seconds = config->timeout_s };
 	attempt->mtu = config->mtu ? config->mtu : route;
 	if (config->tcp && route && route < attempt->mtu)
@@ -330,7 +330,7 @@ static void ask_again(struct join_attempt *attempt)
 		attempt->refused += attempt->lane->connect_error != EINPROGRESS;
 		check_closed(attempt);
 	}
-	attempt->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+	attempt->ask_at = clock_now() + JOIN_ASK_MS * 1000000ull;
 }
 
 /*

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 50
+#define PLAN_ASK_MS 50
 #define FIND_MS 20      /* a running controller answers at once */
 #define BYE_FOR 2.0     /* seconds: a controller that was killed has restarted by then */
 #define ASK_BYTES 1200u /* answers are as long as questions: room for a part of a plan */
@@ -213,7 +213,7 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 
 static void nap(void)
 {
-	struct timespec span = clock_span(ASK_EVERY_MS * 1000000ull);
+	struct timespec span = clock_span(PLAN_ASK_MS * 1000000ull);
 
 	nanosleep(&span, NULL);
 }
@@ -293,7 +293,7 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 			continue;
 		}
 		ask(comm, fd);
-		status = hear_until(comm, fd, &plan, clock_now() + ASK_EVERY_MS * 1000000ull,
+		status = hear_until(comm, fd, &plan, clock_now() + PLAN_ASK_MS * 1000000ull,
 		                    &present);
 		note_heard(comm, present != UINT64_MAX);
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
@@ -329,14 +329,14 @@ bool comm_find_controller(const struct trib_comm *comm, bool *answered)
 	return strstr(answer.text, "\"controller\":true") != NULL;
 }
 
-/* Has the controller echoed the BYE? Waits ASK_EVERY_MS. */
+/* Has the controller echoed the BYE? Waits PLAN_ASK_MS. */
 static bool hear_bye(const struct wire_control *bye, int fd)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	union plan_packet packet;
 	ssize_t bytes;
 
-	if (poll(&wait, 1, ASK_EVERY_MS) <= 0)
+	if (poll(&wait, 1, PLAN_ASK_MS) <= 0)
 		return false;
 	bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
 	if (bytes < 0) { /* no controller is running now */

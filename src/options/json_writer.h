@@ -2,10 +2,11 @@
 /*
  * Writes JSON to a stream: commas, quotes and line breaks are done here. A name
  * is NULL inside of a list. Objects in a list stand on a line each, and so do
- * the members of an object that has a name.
+ * the members of an object that has a name. A compact writer, for readers of
+ * lines, puts no blanks and no line breaks. A line break ends what is outermost.
  */
-#ifndef TRIB_BENCH_REPORT_JSON_WRITER_H
-#define TRIB_BENCH_REPORT_JSON_WRITER_H
+#ifndef TRIB_OPTIONS_JSON_WRITER_H
+#define TRIB_OPTIONS_JSON_WRITER_H
 
 #include "base/status.h"
 
@@ -16,6 +17,7 @@
 
 struct json_writer {
 	FILE *out;
+	bool is_compact;
 	unsigned depth;
 	char brackets[JSON_DEPTH_MAX];  /* that close what is open */
 	bool filled[JSON_DEPTH_MAX];    /* something is in it already */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/report/json_writer.h"
+#include "options/json_writer.h"
 
 #include "options/json.h"
 
@@ -19,15 +19,15 @@ static void value_begin(struct json_writer *json, const char *name, bool is_obje
 
 	if (json->filled[level])
 		fputc(',', json->out);
-	json->has_lines[level] |= in_list && is_object;
+	json->has_lines[level] |= in_list && is_object && !json->is_compact;
 	if (json->has_lines[level])
 		line_begin(json);
-	else if (json->filled[level] || !in_list)
+	else if ((json->filled[level] || !in_list) && !json->is_compact)
 		fputc(' ', json->out);
 	json->filled[level] = true;
 	if (name) {
 		json_print_text(json->out, name);
-		fputs(": ", json->out);
+		fputs(json->is_compact ? ":" : ": ", json->out);
 	}
 }
 
@@ -37,7 +37,7 @@ static void bracket_open(struct json_writer *json, const char *name, char open, 
 		value_begin(json, name, open == '{');
 	fputc(open, json->out);
 	json->brackets[json->depth] = close;
-	json->has_lines[json->depth] = open == '{' && (name || !json->depth);
+	json->has_lines[json->depth] = open == '{' && (name || !json->depth) && !json->is_compact;
 	json->filled[json->depth++] = false;
 }
 
@@ -57,9 +57,11 @@ void json_close(struct json_writer *json)
 
 	if (json->has_lines[json->depth] && json->filled[json->depth])
 		line_begin(json);
-	else if (bracket == '}')
+	else if (bracket == '}' && !json->is_compact)
 		fputc(' ', json->out);
 	fputc(bracket, json->out);
+	if (!json->depth)
+		fputc('\n', json->out);
 }
 
 void json_put_number(struct json_writer *json, const char *name, const char *format, double value)
@@ -122,7 +124,6 @@ trib_status json_finish(struct json_writer *json, const char *path)
 	bool failed;
 
 	json_close(json);
-	fputc('\n', json->out);
 	failed = fflush(json->out) != 0;
 	if (json->out != stdout)
 		failed |= fclose(json->out) != 0;
