@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""knots.py BUILD [--list]: holds src/ to the house rules on files and folders. See CONTRIBUTING.md.
+"""knots.py BUILD [--list]: holds src/ and adapters/ to the house rules on files and folders. See CONTRIBUTING.md.
 
 1. No circle of calls between more than 3 files, and no circle at all between folders, nor between the
-   folders right below src/ with all that is in them.
+   folders right below src/ and adapters/ with all that is in them.
 2. No folder has more than 25 files of its own.
 3. No file name occurs in two folders, also with another ending: one name, one thing.
 
@@ -22,6 +22,9 @@ import subprocess
 import sys
 import tempfile
 
+ROOTS = 'src', 'adapters'
+# A Python package: its files have the names by which programs import them, and no symbols.
+PYTHON = os.path.join('adapters', 'python')
 LARGEST_FILE_CIRCLE = 3
 MOST_FILES = 25  # of a folder's own
 MAY_REPEAT = {'meson.build', 'LICENSE'}  # file names
@@ -43,9 +46,17 @@ def objects(build):
     with open(os.path.join(build, 'compile_commands.json')) as commands:
         for command in json.load(commands):
             source = os.path.relpath(os.path.join(command['directory'], command['file']))
-            if source.startswith('src' + os.sep) and source.endswith('.c'):
+            if source.split(os.sep)[0] in ROOTS and source.endswith('.c'):
                 found.setdefault(source, []).append(os.path.join(command['directory'], command['output']))
     return found
+
+
+def walk():
+    """Each folder with its files, below all roots."""
+    for root in ROOTS:
+        for folder, inside, names in os.walk(root):
+            inside[:] = [name for name in inside if os.path.join(folder, name) != PYTHON]
+            yield folder, names
 
 
 def symbols(paths):
@@ -65,9 +76,9 @@ def symbols(paths):
 
 
 def texts():
-    """The C files and headers of src/, each with its text."""
+    """The C files and headers, each with its text."""
     found = {}
-    for folder, _, names in os.walk('src'):
+    for folder, names in walk():
         for name in names:
             if name.endswith(('.c', '.h')):
                 path = os.path.join(folder, name)
@@ -127,12 +138,12 @@ def declares(text, name):
 
 
 def include_graph(files):
-    """File -> files that it includes, those of src/ only."""
+    """File -> files that it includes, those of src/ and adapters/ only."""
     graph = {}
     for path, text in files.items():
         graph[path] = set()
         for include in INCLUDE.findall(text):
-            for base in (os.path.dirname(path), 'src'):
+            for base in (os.path.dirname(path), 'src', floor(path)):
                 target = os.path.normpath(os.path.join(base, include))
                 if target in files:
                     graph[path].add(target)
@@ -178,7 +189,7 @@ def circles(graph):
 
 
 def floor(path):
-    """The folder right below src/ that a file is in."""
+    """The folder right below src/ or adapters/ that a file is in."""
     return os.sep.join(os.path.dirname(path).split(os.sep)[:2])
 
 
@@ -230,7 +241,7 @@ def knots(calls, includes, exceptions, everything):
 def crowds():
     """Lines about folders with too many files, and about names that occur twice."""
     lines, places = [], collections.defaultdict(set)
-    for folder, _, names in os.walk('src'):
+    for folder, names in walk():
         if len(names) > MOST_FILES:
             lines.append('%s has %d files of its own, more than %d' % (folder, len(names), MOST_FILES))
         for name in set(names) - MAY_REPEAT:
@@ -247,8 +258,7 @@ def main(build, everything=False, exceptions=EXCEPTIONS):
     inline = inline_calls(files, owner)
     calls = merged(calls, inline)
     lines, bad = knots(calls, include_graph(files), exceptions, everything)
-    if not built:
-        missing = ['all of src/']
+    missing += ['all of %s/' % root for root in ROOTS if not any(source.startswith(root + os.sep) for source in built)]
     faults = ['not built: %s' % path for path in missing] + crowds()
     faults += ['in no build: %s' % path for path in sorted(files)
                if built and path.endswith('.c') and path not in built and not ELSEWHERE.search(path)]
@@ -260,7 +270,8 @@ def main(build, everything=False, exceptions=EXCEPTIONS):
 
 
 ABSENT = 'int b; /* and no compiler is told of it */'
-# Each with files of src/, exceptions, words that the output must have, and the exit code.
+IDLE = 'adapters/idle/idle.c'  # in each self-test, so that there is an adapter
+# Each with files of src/ (or adapters/), exceptions, words that the output must have, and the exit code.
 SELF_TESTS = [
     ('no circle', {'a/a.c': 'int b(void); int a(void) { return b(); }', 'b/b.c': 'int b(void) { return 1; }'},
      {}, 'no knots', 0),
@@ -292,23 +303,38 @@ SELF_TESTS = [
     ('a program for the kernel', {'a/x.c': 'int a;', 'a/bpf/x.bpf.c': ABSENT}, {}, 'no knots', 0),
     ('an object that is missing', {'a/a.c': None}, {}, 'not built: ', 1),
     ('a source in no build', {'a/a.c': 'int a;', 'a/b.c': ABSENT}, {}, 'in no build: src/a/b.c', 1),
+    ('four files of an adapter', {'adapters/a/%d.c' % i: 'int f%d(void); int f%d(void) { return f%d(); }' % (
+        (i + 1) % 4, i, (i + 1) % 4) for i in range(4)}, {}, '4 files call each other', 1),
+    ('two folders of an adapter, by an #include of its own root', {
+        'adapters/a/c/t.h': 'struct t;', 'adapters/a/b/b.c': '#include "c/t.h"\nint b;',
+        'adapters/a/c/c.c': 'extern int b; int c(void) { return b; }'}, {}, '2 folders need', 1),
+    ('an adapter and src/', {'adapters/a/a.c': 'int b(void); int a(void) { return b(); }',
+                             'b/b.c': 'int a(void); int b(void) { return a(); }'}, {}, 'adapters/a -> src/b', 1),
+    ('a crowded adapter', {'adapters/a/%d.c' % i: 'int f%d;' % i for i in range(MOST_FILES + 1)}, {}, 'has 26 files', 1),
+    ('a name of an adapter in src/', {'adapters/a/x.c': 'int a;', 'b/x.c': 'int b;'}, {},
+     'file name x occurs in adapters/a, src/b', 1),
+    ('a Python package', {'adapters/python/b.py': '', 'b/b.c': 'int b;'}, {}, 'no knots', 0),
+    ('no adapter in the build', {'a/a.c': 'int a;', IDLE: ABSENT}, {}, 'not built: all of adapters/', 1),
     ('nothing at all', {}, {}, 'not built: all of src/', 1),
 ]
 
 
 def self_test_one(files, exceptions):
     """The exit code and the output for these files."""
+    if files:
+        files = dict({IDLE: 'int idle;'}, **files)
     with tempfile.TemporaryDirectory() as folder:
         rows = []
         for path, text in files.items():
-            source, target = os.path.join(folder, 'src', path), os.path.join(folder, path.replace('/', '_') + '.o')
+            path = path if path.startswith('adapters/') else os.path.join('src', path)
+            source, target = os.path.join(folder, path), os.path.join(folder, path.replace('/', '_') + '.o')
             os.makedirs(os.path.dirname(source), exist_ok=True)
             with open(source, 'w') as out:
                 out.write(text or '')
             if path.endswith('.c') and text != ABSENT:
                 rows.append({'directory': folder, 'file': source, 'output': target})
                 if text is not None:
-                    subprocess.run(['cc', '-w', '-I', os.path.join(folder, 'src'), '-c', source, '-o', target], check=True)
+                    subprocess.run(['cc', '-w', '-Isrc', '-Iadapters/a', '-c', source, '-o', target], check=True, cwd=folder)
         with open(os.path.join(folder, 'compile_commands.json'), 'w') as out:
             json.dump(rows, out)
         program = 'import os, sys; sys.path.insert(0, %r); import knots; os.chdir(%r); sys.exit(knots.main(".", False, %r))'

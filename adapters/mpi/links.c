@@ -3,6 +3,7 @@
  * A communicator of libtributary for each MPI communicator. It is an attribute of the MPI
  * communicator, so it ends with it. A duplicate gets none, and so opens one of its own.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "tribmpi.h"
 
@@ -11,9 +12,10 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define RANKS_MAX 64 /* of a communicator of libtributary */
-#define LINKS_MAX 32 /* open at once: each has threads, and memory at aggregators */
-#define PROBES 32    /* Open MPI looks at its TCP connections in every eighth */
+#define RANKS_MAX 64    /* of a communicator of libtributary */
+#define LINKS_MAX 32    /* open at once: each has threads, and memory at aggregators */
+#define PROBES 32       /* Open MPI looks at its TCP connections in every eighth */
+#define NAP_NS 50000ull /* between two looks at nonblocking calls */
 
 static int keyval = MPI_KEYVAL_INVALID;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
@@ -23,12 +25,21 @@ static int n_open;
  * attribute. NULL: unknown, as always if several threads may call at once. */
 static struct link *last;
 
+/* Waits until no nonblocking call of the link is in flight. */
+static void wait_for_calls(struct link *link)
+{
+	const struct timespec nap = clock_span(NAP_NS);
+
+	while (atomic_load(&link->in_flight))
+		nanosleep(&nap, NULL);
+}
+
 static void link_close(struct link *link)
 {
 	trib_comm *trib = link->trib;
 	struct link **at;
 
-	nonblocking_wait(link);
+	wait_for_calls(link);
 	link->trib = NULL;
 	free(link->scratch);
 	link->scratch = NULL;

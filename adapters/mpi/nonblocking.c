@@ -138,14 +138,6 @@ static void *thread_main(void *unused)
 	}
 }
 
-void nonblocking_wait(struct link *link)
-{
-	const struct timespec nap = clock_span(NAP_NS);
-
-	while (atomic_load(&link->in_flight))
-		nanosleep(&nap, NULL);
-}
-
 void nonblocking_end(void)
 {
 	if (!is_running)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "tribmpi.h"
@@ -15,10 +14,6 @@
 #define BUILT_FOR "MPICH"
 #define OTHER_LIBRARY "libtribmpi-openmpi.so"
 #endif
-
-#define FLUSH_NS 200000000ull
-
-struct adapter adapter;
 
 /* With another MPI's handles, every call would go wrong. */
 static void check_library(void)
@@ -67,13 +62,6 @@ static void read_settings(void)
 	}
 	if (adapter.use == MPI_USE_AUTO && !place_text())
 		adapter.least = ALONE_BYTES;
-}
-
-void adapter_flush(void)
-{
-	const struct timespec while_reading = clock_span(FLUSH_NS);
-
-	nanosleep(&while_reading, NULL);
 }
 
 /* Without Tributary. If the user insists on it, the job ends. */

@@ -9,10 +9,11 @@
  * the communicator, count, type, operation, and settings that were compared at the start. It never
  * depends on addresses.
  *
- * start.c begins and ends; hello.c finds out whether all ranks have the adapter; links.c has a
- * libtributary communicator for each MPI communicator; types.c knows MPI's types and operations;
- * call_way.h (pure) chooses the way of a call; scaled_sum.h (pure) sums doubles; reduce.c, move.c
- * and nonblocking.c are the calls; fortran.c has their names in Fortran.
+ * adapter.c has what all files share; start.c begins and ends; hello.c finds out whether all ranks
+ * have the adapter; links.c has a libtributary communicator for each MPI communicator; types.c
+ * knows MPI's types and operations; call_way.h (pure) chooses the way of a call; scaled_sum.h
+ * (pure) sums doubles; reduce.c, move.c and nonblocking.c are the calls; fortran.c has their names
+ * in Fortran.
  */
 #ifndef TRIB_ADAPTERS_MPI_H
 #define TRIB_ADAPTERS_MPI_H
@@ -52,8 +53,8 @@ struct link {
 };
 
 /*
- * start.c: waits until the launcher has read what was printed. It may lose the output of processes
- * that it ends.
+ * adapter.c: waits until the launcher has read what was printed. It may lose the output of
+ * processes that it ends.
  */
 void adapter_flush(void);
 
@@ -87,8 +88,7 @@ static inline void adapter_pass(void)
 	atomic_fetch_add_explicit(&adapter.passed, 1, memory_order_relaxed);
 }
 
-/* nonblocking.c: waits until no call of the link is in flight. */
-void nonblocking_wait(struct link *link);
+/* nonblocking.c: waits until no call is in flight, and ends the thread. */
 void nonblocking_end(void);
 
 /* types.c */

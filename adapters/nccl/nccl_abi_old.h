@@ -6,7 +6,7 @@
 #ifndef TRIB_NCCL_ABI_OLD_H
 #define TRIB_NCCL_ABI_OLD_H
 
-#include "nccl_abi.h"
+#include "common/nccl_abi.h"
 
 struct nccl_properties_v8 {
 	char *name;

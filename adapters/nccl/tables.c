@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of version 11, and what both of them need. */
 #include "tables.h"
-#include "coll.h"
-#include "link.h"
-#include "plugin.h"
+#include "coll/coll.h"
+#include "link/nccl_link.h"
+#include "common/plugin.h"
 
 #include "base/status.h"
 

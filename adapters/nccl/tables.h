@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that the tables of several versions have in common. */
+/*
+ * adapters/nccl owns libnccl-net-tributary.so: NCCL loads it (NCCL_NET_PLUGIN=tributary) and sends
+ * through it. Point-to-point messages go over TCP, several sockets a connection (link/nccl_link.h).
+ * Collectives go to aggregators, by the library libtributary (coll/coll.h). tables.c and
+ * tables_old.c have the tables of functions that NCCL reads; this header has what the tables of
+ * several versions have in common. It must not touch what vectors travel in: that is the library's.
+ *
+ * NCCL calls `test` until a request has ended, and that moves bytes. So the plugin needs no thread,
+ * but for links over several paths (link/link_paths.h). The library's threads end when NCCL closes
+ * a communicator.
+ */
 #ifndef TRIB_NCCL_TABLES_H
 #define TRIB_NCCL_TABLES_H
 

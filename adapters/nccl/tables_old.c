@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of versions 8 to 10: the same functions with fewer arguments. */
 #include "tables.h"
-#include "coll.h"
-#include "link.h"
-#include "plugin.h"
+#include "coll/coll.h"
+#include "link/nccl_link.h"
+#include "common/plugin.h"
 
 static int properties_v9(int device, struct nccl_properties_v9 *old)
 {

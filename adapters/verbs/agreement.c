@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the peer says about its paths, what follows from it, and the library's thread. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -12,12 +13,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PORT_FIRST 12000u /* the port of a QP is this and its number, modulo PORTS */
-#define PORTS 20000u
 #define MS 1000000ull
 #define ASK_NS (20 * MS)    /* between messages while something has to be agreed on */
 #define SLOW_NS (1000 * MS) /* between messages to a peer that has not answered for PATIENCE_NS */
@@ -32,87 +30,9 @@
 #define SOCKETS_POLLED 1024u /* the others are looked at every IDLE_MS */
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
-static int wake_fd = -1;
-static bool runs;    /* the thread */
-static bool stopped; /* with world: the process ends, and objects of libibverbs may be gone */
-
-/* ---- datagrams ---- */
-
-static uint16_t port_of(uint32_t qpn)
-{
-	return htons((uint16_t)(PORT_FIRST + qpn % PORTS));
-}
-
-static struct in_addr address_in(const uint8_t gid[16])
-{
-	struct in_addr address;
-
-	memcpy(&address, gid + 12, sizeof(address));
-	return address;
-}
-
-int agreement_socket(const uint8_t own[16], uint32_t qpn)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-		                  .sin_port = port_of(qpn),
-		                  .sin_addr = address_in(own) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-
-	if (fd < 0)
-		return -1;
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
-	    setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) != 0) {
-		int error = errno;
-
-		close(fd);
-		errno = error;
-		return -1;
-	}
-	return fd;
-}
-
-static void send_to(const struct link_qp *link, unsigned from, const uint8_t to[16],
-                    const uint8_t *bytes, size_t n)
-{
-	struct sockaddr_in peer = { .sin_family = AF_INET,
-		                    .sin_port = port_of(link->rtr.dest_qp_num),
-		                    .sin_addr = address_in(to) };
-
-	(void)!sendto(link->sockets[from], bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL,
-	              (struct sockaddr *)&peer, sizeof(peer));
-}
-
-/* The path that the application's QP takes. */
-static unsigned own_path(const struct link_qp *link)
-{
-	for (unsigned i = 0; i < link->own.n_paths; i++)
-		if (link->gid_index[i] == link->rtr.ah_attr.grh.sgid_index)
-			return i;
-	return 0;
-}
-
-/* On all paths, since any of them may be cut. */
-static void tell(struct link_qp *link, uint64_t now)
-{
-	uint8_t bytes[PACT_BYTES_MAX];
-	size_t n = pact_write(&link->own, bytes);
-
-	link->asked = now;
-	link->wants_send = false;
-	if (!link->n_paths)
-		send_to(link, own_path(link), link->rtr.ah_attr.grh.dgid.raw, bytes, n);
-	for (unsigned i = 0; i < link->n_paths; i++)
-		send_to(link, i, link->peer.paths[i].address, bytes, n);
-}
-
-void agreement_leave(struct link_qp *link)
-{
-	if (link->own.leaving)
-		return;
-	link->own.leaving = true;
-	link->own.serial++;
-	tell(link, clock_now());
-}
+static int woken = -1; /* readable when the thread has to look at all links */
+static bool runs;      /* the thread */
+static bool stopped;   /* with world: the process ends, and objects of libibverbs may be gone */
 
 /* ---- what the peer says ---- */
 
@@ -155,7 +75,8 @@ static void agree(struct link_qp *link, uint64_t now)
 		return;
 	}
 	log_paths(link);
-	splitter_agree(&link->splitter, link->n_paths, own_path(link), link->peer.receives, now);
+	splitter_agree(&link->splitter, link->n_paths, agreement_own_path(link),
+	               link->peer.receives, now);
 	link->mode = LINK_MULTI;
 	link->advert_path = -1;
 	link->advertised = UINT64_MAX;
@@ -216,19 +137,6 @@ static bool is_refused(int fd)
 	return refused;
 }
 
-/* The first datagram comes from the address to which the program has connected its QP. */
-static bool is_from_peer(const struct link_qp *link, const struct sockaddr_in *from)
-{
-	struct in_addr peer = address_in(link->rtr.ah_attr.grh.dgid.raw);
-	bool known = from->sin_addr.s_addr == peer.s_addr;
-
-	for (unsigned i = 0; i < link->n_paths; i++) {
-		peer = address_in(link->peer.paths[i].address);
-		known = known || from->sin_addr.s_addr == peer.s_addr;
-	}
-	return known && from->sin_port == port_of(link->rtr.dest_qp_num);
-}
-
 static void listen_at(struct link_qp *link, unsigned path, uint64_t now)
 {
 	uint8_t bytes[PACT_BYTES_MAX + 1];
@@ -242,7 +150,7 @@ static void listen_at(struct link_qp *link, unsigned path, uint64_t now)
 	while ((n = recvfrom(fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
 	                     &from_bytes)) >= 0 ||
 	       errno == ECONNREFUSED)
-		if (n >= 0 && is_from_peer(link, &from) &&
+		if (n >= 0 && agreement_is_from_peer(link, &from) &&
 		    take_message(link, bytes, (size_t)n, now))
 			link->heard_on[path] = now;
 }
@@ -322,7 +230,7 @@ static void tell_if_due(struct link_qp *link, uint64_t now)
 		link->told = true;
 	}
 	if (link->wants_send || clock_since(now, link->asked) >= pause)
-		tell(link, now);
+		agreement_tell(link, now);
 }
 
 /* Large requests wait for the agreement for a moment, so that they get all paths. */
@@ -370,7 +278,7 @@ static bool step(struct link_qp *link, uint64_t now)
 	if (link->mode == LINK_GONE &&
 	    (splitter_is_busy(&link->splitter) || link->splitter.own_down) &&
 	    clock_since(now, link->gone_since) > GRACE_NS)
-		link_break(link, IBV_WC_RETRY_EXC_ERR);
+		own_break(link, IBV_WC_RETRY_EXC_ERR);
 	if (link->mode == LINK_ASKING || link->mode == LINK_MULTI)
 		tell_if_due(link, now);
 	busy = link->mode != LINK_PLAIN &&
@@ -418,9 +326,9 @@ static void *run(void *unused)
 		int timeout;
 		unsigned n = look_after_all(fds, &timeout);
 
-		fds[n] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+		fds[n] = (struct pollfd){ .fd = woken, .events = POLLIN };
 		if (poll(fds, n + 1, timeout) > 0 && fds[n].revents)
-			(void)!read(wake_fd, &count, sizeof(count));
+			(void)!read(woken, &count, sizeof(count));
 	}
 	return NULL;
 }
@@ -460,12 +368,12 @@ static void start(void)
 
 	atexit(stop);
 	pthread_atfork(lock_world, unlock_world, child_stop);
-	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	woken = agreement_wake_open();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	runs = wake_fd >= 0 && pthread_create(&thread, &attr, run, NULL) == 0;
+	runs = woken >= 0 && pthread_create(&thread, &attr, run, NULL) == 0;
 	if (!runs)
 		log_notice("plain RDMA, since there is no thread for the library");
 	pthread_attr_destroy(&attr);
@@ -476,12 +384,4 @@ bool agreement_start(void)
 {
 	pthread_once(&started, start);
 	return runs;
-}
-
-void agreement_wake(void)
-{
-	uint64_t one = 1;
-
-	if (wake_fd >= 0)
-		(void)!write(wake_fd, &one, sizeof(one));
 }

@@ -160,12 +160,14 @@ void hidden_destroy(struct link_qp *link)
 	if (link->rings_mr)
 		real.dereg_mr(link->rings_mr);
 	link->rings_mr = NULL;
-	link_lock(link);
+}
+
+void hidden_free_rings(struct link_qp *link)
+{
 	free(link->rings);
 	free(link->keys);
 	link->rings = NULL;
 	link->keys = NULL;
-	link_unlock(link);
 }
 
 void hidden_fail(struct link_qp *link, unsigned path)

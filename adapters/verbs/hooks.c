@@ -7,54 +7,14 @@
 #include "base/log.h"
 #include "tribverbs.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define VERSION "IBVERBS_1.1"
 #define EXPORT __attribute__((visibility("default")))
 #define SPARE_MOST 8192u /* places that a CQ gets for completions of hidden QPs */
 
 /* The header makes macros of them. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
-
-struct real_verbs real;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void *find(const char *name, const char *version)
-{
-	void *symbol = dlvsym(RTLD_NEXT, name, version);
-
-	if (!symbol)
-		symbol = dlsym(RTLD_NEXT, name);
-	if (!symbol) {
-		fprintf(stderr, "libtribverbs.so: libibverbs has no %s\n", name);
-		abort();
-	}
-	return symbol;
-}
-
-static void load(void)
-{
-	const char *level = getenv("TRIB_VERBS_LOG");
-
-	real.get_device_list = find("ibv_get_device_list", VERSION);
-	real.open_device = find("ibv_open_device", VERSION);
-	real.create_cq = find("ibv_create_cq", VERSION);
-	real.destroy_cq = find("ibv_destroy_cq", VERSION);
-	real.create_qp = find("ibv_create_qp", VERSION);
-	real.destroy_qp = find("ibv_destroy_qp", VERSION);
-	real.modify_qp = find("ibv_modify_qp", VERSION);
-	real.reg_mr = find("ibv_reg_mr", VERSION);
-	real.reg_mr_iova2 = find("ibv_reg_mr_iova2", "IBVERBS_1.8");
-	real.dereg_mr = find("ibv_dereg_mr", VERSION);
-	log_set_prefix("libtribverbs");
-	if (level && log_set_level_name(level) != 0)
-		log_warn("TRIB_VERBS_LOG is \"%s\": error, warn, notice, info or debug", level);
-}
 
 /* ---- operations of a context ---- */
 
@@ -117,7 +77,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *n)
 	struct ibv_device **list;
 	int found = 0;
 
-	pthread_once(&once, load);
+	real_find();
 	list = real.get_device_list(&found);
 	if (list && !found)
 		log_notice("there is no RDMA device");
@@ -131,7 +91,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *context;
 	struct verbs_context *extended;
 
-	pthread_once(&once, load);
+	real_find();
 	context = real.open_device(device);
 	if (!context)
 		return NULL;
@@ -166,7 +126,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, vo
 	struct shared_cq *cq;
 	unsigned spare = 0;
 
-	pthread_once(&once, load);
+	real_find();
 	if (context->ops.poll_cq != cq_poll)
 		return real.create_cq(context, entries, user, channel, vector);
 	cq = calloc(1, sizeof(*cq));
@@ -195,7 +155,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv_cq)
 	struct shared_cq *cq;
 	int error;
 
-	pthread_once(&once, load);
+	real_find();
 	cq = table_find_cq(ibv_cq);
 	if (!cq)
 		return real.destroy_cq(ibv_cq);
@@ -215,7 +175,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 {
 	struct ibv_qp *qp;
 
-	pthread_once(&once, load);
+	real_find();
 	qp = real.create_qp(pd, attr);
 	if (pd->context->ops.poll_cq == cq_poll)
 		adopt(qp, &attr->cap, attr->sq_sig_all);
@@ -226,7 +186,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct link_qp *link;
 
-	pthread_once(&once, load);
+	real_find();
 	link = table_find_qp(qp);
 	if (link)
 		link_destroy(link);
@@ -238,7 +198,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct link_qp *link;
 	int error;
 
-	pthread_once(&once, load);
+	real_find();
 	error = real.modify_qp(qp, attr, mask);
 	link = error ? NULL : table_find_qp(qp);
 	if (link)
@@ -256,7 +216,7 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length
 {
 	struct ibv_mr *mr;
 
-	pthread_once(&once, load);
+	real_find();
 	mr = real.reg_mr(pd, address, length, (int)widen((unsigned)access));
 	if (!mr)
 		return real.reg_mr(pd, address, length, access);
@@ -269,7 +229,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t 
 {
 	struct ibv_mr *mr;
 
-	pthread_once(&once, load);
+	real_find();
 	mr = real.reg_mr_iova2(pd, address, length, iova, widen(access));
 	if (!mr)
 		return real.reg_mr_iova2(pd, address, length, iova, access);
@@ -279,7 +239,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t 
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	pthread_once(&once, load);
+	real_find();
 	table_remove_mr(mr);
 	return real.dereg_mr(mr);
 }

@@ -43,6 +43,31 @@ static void fail(struct link_qp *link)
 	agreement_wake();
 }
 
+void own_break(struct link_qp *link, enum ibv_wc_status status)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (link->splitter.broken)
+		return;
+	if (link->qp->state != IBV_QPS_ERR)
+		real.modify_qp(link->qp, &attr, IBV_QP_STATE);
+	/* The peer must not wait for this QP to be connected again. */
+	if (link->mode == LINK_MULTI)
+		agreement_leave(link);
+	if (link->receive_lost) {
+		link->late = true;
+		agreement_wake();
+	}
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		if (link->own.paths[i].phase == PACT_OPEN) {
+			link->own.paths[i].phase = PACT_FAILED;
+			hidden_fail(link, i);
+		}
+	}
+	splitter_break(&link->splitter, (int)status);
+	send_pump(link);
+}
+
 bool own_is_lost(struct link_qp *link, enum ibv_wc_status status)
 {
 	if (link->splitter.broken)
@@ -150,5 +175,5 @@ void own_step(struct link_qp *link)
 	if (well && link->splitter.own_down && pact_is_usable(app, &link->peer.app))
 		well = go_on(link);
 	if (!well)
-		link_break(link, IBV_WC_RETRY_EXC_ERR);
+		own_break(link, IBV_WC_RETRY_EXC_ERR);
 }

@@ -342,14 +342,14 @@ void send_completed(struct link_qp *link, unsigned place, const struct ibv_wc *w
 			return;
 		splitter_whole_done(&link->splitter, wc->wr_id & ID_VALUE, (int)wc->status);
 		if (wc->status != IBV_WC_SUCCESS)
-			link_break(link, IBV_WC_WR_FLUSH_ERR);
+			own_break(link, IBV_WC_WR_FLUSH_ERR);
 	} else if (wc->wr_id >> ID_KIND_SHIFT == ID_CHUNK) {
 		chunk_completed(link, place, wc);
 	} else {
 		control_completed(link, place, wc);
 	}
 	if (splitter_is_wrong(&link->splitter, &status))
-		link_break(link, (enum ibv_wc_status)status);
+		own_break(link, (enum ibv_wc_status)status);
 	send_pump(link);
 }
 

@@ -24,6 +24,7 @@
 #include "path/verbs/work_ring.h"
 
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -154,10 +155,12 @@ struct real_verbs {
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 };
 
+/* real_verbs.c: what libibverbs has behind the names that the library replaces. */
 extern struct real_verbs real;
-extern pthread_mutex_t world; /* connecting, leaving, and the library's thread */
+/* Before any function of libibverbs is used. Operations of contexts come with the first one. */
+void real_find(void);
 
-/* table.c: from objects of libibverbs to those of the library. */
+/* object_table.c: from objects of libibverbs to those of the library. */
 void table_add_number(const struct ibv_context *context, uint32_t number, const struct seat *seat);
 /* The QP is destroyed. Its completions may still be in the CQ. */
 void table_remove_number(const struct ibv_context *context, uint32_t number);
@@ -173,16 +176,15 @@ struct shared_cq *table_find_cq(const struct ibv_cq *cq);
 void table_add_mr(const struct ibv_mr *mr);
 void table_remove_mr(const struct ibv_mr *mr);
 bool table_find_key(uint32_t lkey, uint32_t *rkey);
+extern pthread_mutex_t world; /* connecting, leaving, and the library's thread */
 /* All QPs; with world. */
 extern struct link_qp *links;
 
-/* link.c: the life of a link. */
+/* link_life.c: the life of a link. */
 struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, bool signal_all);
 void link_destroy(struct link_qp *link);
 /* The application has changed the state of its QP. */
 void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mask);
-/* The peer is gone: all that is posted fails. With the link's lock. */
-void link_break(struct link_qp *link, enum ibv_wc_status status);
 
 /* hidden_qps.c: with world, without the link's lock. */
 /* Finds own addresses, each of which is a path. */
@@ -190,6 +192,7 @@ unsigned hidden_find_addresses(struct link_qp *link);
 bool hidden_create(struct link_qp *link);
 void hidden_destroy(struct link_qp *link);
 /* With the link's lock. */
+void hidden_free_rings(struct link_qp *link);
 void hidden_fail(struct link_qp *link, unsigned path);
 bool hidden_renew(struct link_qp *link, unsigned path);
 bool hidden_connect(struct link_qp *link, unsigned path);
@@ -241,6 +244,8 @@ void send_done_late(struct link_qp *link);
 void own_step(struct link_qp *link);
 /* A completion of the own QP. True: the request will go again. */
 bool own_is_lost(struct link_qp *link, enum ibv_wc_status status);
+/* The peer is gone: all that is posted fails. */
+void own_break(struct link_qp *link, enum ibv_wc_status status);
 
 /* receive_queue.c: with the link's lock. */
 int receive_post(struct link_qp *link, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -262,15 +267,23 @@ void cq_progress(struct shared_cq *cq);
 /* Hands over what is done without a completion of a QP. */
 void cq_take_late(struct link_qp *link);
 
-/* agreement.c: the library's thread, and datagrams about paths. */
+/* agreement_send.c: datagrams to the peer about paths. */
 /* A socket at an address of the QP. Negative: errno. */
 int agreement_socket(const uint8_t address[16], uint32_t qpn);
-/* Starts the library's thread, if it does not run. False: it cannot. */
-bool agreement_start(void);
-/* The thread looks at all links. */
-void agreement_wake(void);
+/* The path that the application's QP takes. */
+unsigned agreement_own_path(const struct link_qp *link);
+void agreement_tell(struct link_qp *link, uint64_t now);
 /* Says that the QP is going. */
 void agreement_leave(struct link_qp *link);
+bool agreement_is_from_peer(const struct link_qp *link, const struct sockaddr_in *from);
+/* The thread looks at all links. */
+void agreement_wake(void);
+/* What agreement_wake makes readable. Negative: errno. */
+int agreement_wake_open(void);
+
+/* agreement.c: the library's thread, and what the peer says. It calls all others. */
+/* Starts the library's thread, if it does not run. False: it cannot. */
+bool agreement_start(void);
 
 /* work_api.c: ibv_wr_start and the like. */
 void work_api_replace(struct ibv_qp *qp);

@@ -9,7 +9,7 @@
 #ifndef TRIB_BENCH_NCCL_DRIVER_H
 #define TRIB_BENCH_NCCL_DRIVER_H
 
-#include "../../adapters/nccl/nccl_abi.h"
+#include "../../adapters/nccl/common/nccl_abi.h"
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * lengths of messages. Whatever counts as good can be used.
  */
 #include "fuzz.h"
-#include "greeting.h"
-#include "stripes.h"
+#include "common/greeting.h"
+#include "link/link_stripes.h"
 
 #include <string.h>
 

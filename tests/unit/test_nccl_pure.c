@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/random_bits.h"
-#include "element_sum.h"
-#include "greeting.h"
-#include "stripes.h"
+#include "coll/element_sum.h"
+#include "common/greeting.h"
+#include "link/link_stripes.h"
 
 #include <float.h>
 #include <math.h>

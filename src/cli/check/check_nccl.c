@@ -3,7 +3,7 @@
  * Checks the plugin for NCCL: does it load, which versions of NCCL's tables has it, and would NCCL
  * sum with it? It does what NCCL does before it connects.
  */
-#include "../../../adapters/nccl/nccl_abi.h"
+#include "../../../adapters/nccl/common/nccl_abi.h"
 #include "base/settings.h"
 #include "cli/check/finding.h"
 #include "launch/nccl_plugin.h"

@@ -6,7 +6,7 @@
 #ifndef TRIB_NCCL_LINK_PATHS_H
 #define TRIB_NCCL_LINK_PATHS_H
 
-#include "greeting.h"
+#include "common/greeting.h"
 
 struct paths;
 
@@ -21,7 +21,7 @@ void paths_free(struct paths *paths);
 /* Has the peer called? */
 bool paths_is_called(struct paths *paths);
 
-/* As those of stripes.h. The functions lock. */
+/* As those of link_stripes.h. The functions lock. */
 int paths_post(struct paths *paths, void *data, uint64_t bytes);
 /* An error: the peer is lost. It counts only for what is not done. */
 trib_status paths_move(struct paths *paths);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll.h"
-#include "endpoint.h"
+#include "common/nccl_endpoint.h"
 #include "meeting.h"
-#include "plugin.h"
+#include "common/plugin.h"
 
 #include "base/log.h"
 #include "worker/api/api.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "endpoint.h"
+#include "nccl_endpoint.h"
 #include "plugin.h"
 
 #include "base/clock.h"

@@ -10,7 +10,7 @@
 #ifndef TRIB_NCCL_STRIPES_H
 #define TRIB_NCCL_STRIPES_H
 
-#include "greeting.h"
+#include "common/greeting.h"
 
 #include <sys/uio.h>
 

@@ -25,6 +25,7 @@ struct key {
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t keys_lock = PTHREAD_RWLOCK_INITIALIZER;
 struct link_qp *links;
+pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct entry *) entries[BUCKETS];
 static struct key *keys[BUCKETS];
 static const struct seat gone = { NULL, GONE_QP }, other = { NULL, OTHER_QP };

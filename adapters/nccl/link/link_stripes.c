@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stripes.h"
+#include "link_stripes.h"
 
 #include <string.h>
 

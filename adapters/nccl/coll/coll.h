@@ -17,7 +17,7 @@
 #ifndef TRIB_NCCL_COLL_H
 #define TRIB_NCCL_COLL_H
 
-#include "nccl_abi.h"
+#include "common/nccl_abi.h"
 
 #include "tributary.h"
 

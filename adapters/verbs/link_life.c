@@ -12,8 +12,6 @@
 
 #define LEAST (2 * SPLIT_LEAST) /* bytes: shorter requests are not split */
 
-pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
-
 static uint32_t power_of_2(uint32_t least)
 {
 	uint32_t n = 1;
@@ -143,6 +141,15 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 /* ---- connecting ---- */
 
 /* With world. */
+static void destroy_hidden(struct link_qp *link)
+{
+	hidden_destroy(link);
+	link_lock(link);
+	hidden_free_rings(link);
+	link_unlock(link);
+}
+
+/* With world. */
 static void connect_paths(struct link_qp *link)
 {
 	unsigned need = link->own.n_paths * (link->splitter.config.depth + DEPTH_EXTRA);
@@ -172,7 +179,7 @@ static void connect_paths(struct link_qp *link)
 	if (getrandom(&link->own.nonce, sizeof(link->own.nonce), 0) < 8 || !link->own.nonce)
 		link->own.nonce = clock_now();
 	if (!hidden_create(link)) {
-		hidden_destroy(link);
+		destroy_hidden(link);
 		return;
 	}
 	atomic_fetch_add(&link->send_cq->qps, 1);
@@ -204,33 +211,8 @@ static void disconnect_paths(struct link_qp *link)
 	atomic_store(&link->mending, false);
 	link->splitter.hold = false;
 	link_unlock(link);
-	hidden_destroy(link);
+	destroy_hidden(link);
 	atomic_fetch_sub(&link->send_cq->qps, 1);
-}
-
-void link_break(struct link_qp *link, enum ibv_wc_status status)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-
-	if (link->splitter.broken)
-		return;
-	if (link->qp->state != IBV_QPS_ERR)
-		real.modify_qp(link->qp, &attr, IBV_QP_STATE);
-	/* The peer must not wait for this QP to be connected again. */
-	if (link->mode == LINK_MULTI)
-		agreement_leave(link);
-	if (link->receive_lost) {
-		link->late = true;
-		agreement_wake();
-	}
-	for (unsigned i = 0; i < link->n_paths; i++) {
-		if (link->own.paths[i].phase == PACT_OPEN) {
-			link->own.paths[i].phase = PACT_FAILED;
-			hidden_fail(link, i);
-		}
-	}
-	splitter_break(&link->splitter, (int)status);
-	send_pump(link);
 }
 
 /* The application resets its QP: nothing of before comes any more. */
@@ -267,7 +249,7 @@ static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr, 
 	case IBV_QPS_ERR:
 		if (link->mode != LINK_PLAIN)
 			agreement_leave(link);
-		link_break(link, IBV_WC_WR_FLUSH_ERR);
+		own_break(link, IBV_WC_WR_FLUSH_ERR);
 		break;
 	default:
 		break;

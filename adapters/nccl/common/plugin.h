@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapters/nccl owns libnccl-net-tributary.so: NCCL loads it (NCCL_NET_PLUGIN=tributary) and sends
- * through it. Point-to-point messages go over TCP, several sockets a connection (link.h).
- * Collectives go to aggregators, by the library libtributary (coll.h). tables.c has the tables of
- * functions that NCCL reads. It must not touch what vectors travel in: that is the library's.
- *
- * NCCL calls `test` until a request has ended, and that moves bytes. So the plugin needs no thread,
- * but for links over several paths (link_paths.h). The library's threads end when NCCL closes a
- * communicator.
+ * common owns what links and collectives share: NCCL's log and results, the device, sockets
+ * (nccl_endpoint.h), what processes say to each other first (greeting.h), and NCCL's interface
+ * (nccl_abi.h). It must not touch messages and requests.
  */
 #ifndef TRIB_NCCL_PLUGIN_H
 #define TRIB_NCCL_PLUGIN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll_request.h"
 #include "element_sum.h"
-#include "plugin.h"
+#include "common/plugin.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "endpoint.h"
-#include "link.h"
-#include "plugin.h"
+#include "common/nccl_endpoint.h"
+#include "nccl_link.h"
+#include "common/plugin.h"
 
 #include "base/clock.h"
 #include "path/tcp.h"

@@ -10,7 +10,7 @@
 #ifndef TRIB_NCCL_MEETING_H
 #define TRIB_NCCL_MEETING_H
 
-#include "greeting.h"
+#include "common/greeting.h"
 
 #include "wire/packet.h"
 

@@ -10,7 +10,7 @@
 #define TRIB_NCCL_LINK_H
 
 #include "link_paths.h"
-#include "stripes.h"
+#include "link_stripes.h"
 
 #include <pthread.h>
 
