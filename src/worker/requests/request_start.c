@@ -306,8 +306,7 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
  * ring (N - 1) / N of it. A ring takes no turns. Requests around it do not need trees, so they have
  * no ledger, and recovery leaves them alone.
  */
-static bool takes_ring(const struct trib_request *request, const struct round_spec *specs, size_t n,
-                       bool by_ranks)
+static bool takes_ring(const struct trib_request *request, size_t n, bool by_ranks)
 {
 	const struct trib_comm *comm = request->comm;
 
@@ -544,7 +543,7 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 	struct trib_comm *comm = request->comm;
 	bool by_ranks = comm_is_ring(comm) || trial_take_way(request, specs, n) == WAY_RANKS;
 	bool direct = takes_direct(request, specs, n, by_ranks);
-	bool ring = !direct && takes_ring(request, specs, n, by_ranks);
+	bool ring = !direct && takes_ring(request, n, by_ranks);
 	trib_status status = direct || ring ? request_open_ring(comm) : TRIB_OK;
 
 	if (status != TRIB_OK)
