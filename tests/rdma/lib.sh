@@ -131,9 +131,9 @@ all_right() {
 # shares FILE: of each path, in percent, of what has crossed in both directions since `crossed >FILE`.
 shares() { since "$1" | awk '{ n[NR] = $1 + $2; all += n[NR] } END { for (i = 1; i <= NR; i++) printf "%.1f ", n[i] * 100 / (all ? all : 1) }'; }
 
-# all_paths_share SHARES: each path has at least a tenth. How even they are depends on whether the emulated machine can
+# all_paths_share SHARES: each path has at least a twentieth. How even they are depends on whether the emulated machine can
 # fill the paths; scripts/bench_verbs.py measures that.
-all_paths_share() { echo "$1" | awk '{ for (i = 1; i <= NF; i++) if ($i < 10) exit 1; exit NF != 4 }'; }
+all_paths_share() { echo "$1" | awk '{ for (i = 1; i <= NF; i++) if ($i < 5) exit 1; exit NF != 4 }'; }
 
 # ranks OPTION...: ranks 0 and 1 of worker_check. The test has `rank N OPTION...`, which starts rank N with its output in
 # $work/N, and sets $pid. False: one of them failed.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many cases a random test runs. TRIB_TEST_LONG: all, for `make soak`. TRIB_TEST_SHORT: a
- * thirtieth, for sanitizers. Neither: a third, for `make test`. Exhaustive tests are not affected.
+ * thirtieth, for sanitizers, and for other planes and trees (meson.build). Neither: a third, for
+ * `make test`. Exhaustive tests are not affected.
  */
 #ifndef TRIB_TESTS_SHORT_H
 #define TRIB_TESTS_SHORT_H
@@ -11,14 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static inline bool test_is_short(void)
-{
-	return getenv("TRIB_TEST_SHORT") != NULL;
-}
-
 static inline bool test_is_long(void)
 {
 	return getenv("TRIB_TEST_LONG") != NULL;
+}
+
+static inline bool test_is_short(void)
+{
+	return getenv("TRIB_TEST_SHORT") != NULL && !test_is_long();
 }
 
 /* The number of cases to run: all, or `fewer` in a short run, which is printed. */
