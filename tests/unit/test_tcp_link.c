@@ -61,6 +61,7 @@ struct end {
 	struct channel_io *io;
 	uint64_t seed;
 	uint32_t next, freed, came, granted;
+	bool quiet; /* sends nothing */
 	void *messages[CHANNEL_MESSAGES];
 };
 
@@ -177,6 +178,7 @@ static void send_next(struct end *end, uint32_t messages)
 {
 	struct channel *channel = channel_of(end->io);
 
+	messages = end->quiet ? 0 : messages;
 	free_sent(end, channel_sent(channel));
 	while (end->next < messages && channel_room(channel) > CHANNEL_MESSAGES - CREDIT) {
 		uint32_t bytes = bytes_of(end, end->next);
@@ -286,6 +288,38 @@ static void test_stall(void **state)
 	ends_close(&ends);
 }
 
+/* Makes a socket one whose peer has closed it. Returns what it was. */
+static int lose_socket(int fd)
+{
+	int was = dup(fd), pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	close(pair[1]);
+	assert_int_equal(dup2(pair[0], fd), fd);
+	close(pair[0]);
+	return was;
+}
+
+/* The side that is called loses the connection. The side that calls only receives, and hears
+ * nothing of it. */
+static void test_half_open(void **state)
+{
+	struct ends ends;
+	int was;
+
+	(void)state;
+	ends_open(&ends, 3, 6);
+	ends.ends[0].quiet = true;
+	while (!sent.bytes)
+		step(&ends, ends.ends[0].came + 10);
+	was = lose_socket(sent.fd);
+	sent.bytes = 0;
+	while (!sent.bytes)
+		step(&ends, ends.ends[0].came + 10);
+	close(was);
+	ends_close(&ends);
+}
+
 static void test_peer_without(void **state)
 {
 	for (unsigned carries = 0; carries < 3; carries++) {
@@ -391,7 +425,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_reader),    cmocka_unit_test(test_long_messages),
 		cmocka_unit_test(test_connection_ends), cmocka_unit_test(test_stall),
-		cmocka_unit_test(test_peer_without),    cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_half_open),       cmocka_unit_test(test_peer_without),
+		cmocka_unit_test(test_stranger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,13 +218,17 @@ static void start_listening(struct tcp_link *link, uint64_t now)
 	tell(link, udp_port(&at));
 }
 
-/* The side that calls has given up this connection, or the port. */
+/*
+ * Has the peer given up this connection, or the port? The side that calls then tells the epoch that
+ * it has tried, and the side that is called a new one.
+ */
 static bool is_given_up(const struct tcp_link *link)
 {
 	const struct path_carrier *word = heard(link);
 
-	return !channel_calls(link->channel) && link->state != LINK_IDLE && word &&
-	       word->epoch == link->epoch;
+	if (!word || link->state == LINK_IDLE)
+		return false;
+	return (word->epoch == link->epoch) != channel_calls(link->channel);
 }
 
 /* The side that calls: connects to a port that it has not tried yet. */
