@@ -274,6 +274,26 @@ static void test_connection_ends(void **state)
 	ends_close(&ends);
 }
 
+/* A side that only receives opens a connection as soon as one that sends. */
+static void test_one_way(void **state)
+{
+	struct ends ends;
+
+	(void)state;
+	ends_open(&ends, 3, 7);
+	ends.ends[0].quiet = true;
+	for (unsigned cuts = 0; cuts < 7; cuts++) { /* if waits double, 63 s */
+		uint32_t wanted;
+
+		for (sent.bytes = 0; sent.bytes < LONGEST;)
+			step(&ends, ends.ends[0].came + 10);
+		for (wanted = ends.ends[1].next; ends.ends[0].came < wanted;)
+			step(&ends, wanted);
+		shutdown(sent.fd, SHUT_RDWR);
+	}
+	ends_close(&ends);
+}
+
 /* Nothing leaves by the connection any more, but packets do. */
 static void test_stall(void **state)
 {
@@ -425,8 +445,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_reader),    cmocka_unit_test(test_long_messages),
 		cmocka_unit_test(test_connection_ends), cmocka_unit_test(test_stall),
-		cmocka_unit_test(test_half_open),       cmocka_unit_test(test_peer_without),
-		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_one_way),         cmocka_unit_test(test_half_open),
+		cmocka_unit_test(test_peer_without),    cmocka_unit_test(test_stranger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

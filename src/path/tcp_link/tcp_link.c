@@ -46,7 +46,8 @@ struct tcp_link {
 	enum link_state state;
 	int fd;            /* -1 in LINK_IDLE only */
 	uint64_t since;    /* the state began */
-	unsigned failures; /* connections and attempts that have ended since a message arrived */
+	unsigned failures; /* connections and attempts that have ended since a message
+	                    * arrived, here or at the peer */
 	uint32_t epoch;    /* of the port: own, or the one that was tried */
 	bool told;         /* the side that is called hears that a connection is wanted */
 
@@ -439,6 +440,7 @@ static void take_whole(struct tcp_link *link, uint64_t now)
 	const struct path_frame *head = &link->reader.head;
 	uint8_t *memory = link->reader.whole;
 
+	link->failures = 0;
 	if (!carried_came(link->channel, PATH, head->message, memory, head->bytes, now) &&
 	    link->events.unplace)
 		link->events.unplace(link->events.user, memory);
