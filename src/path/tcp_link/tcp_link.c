@@ -276,8 +276,12 @@ static void take_connection(struct tcp_link *link, uint64_t now)
 	struct udp_address peer;
 	int fd = tcp_accept(link->fd, &peer);
 
-	if (fd < 0)
+	if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNABORTED)
 		return;
+	if (fd < 0) { /* e.g. no descriptor is left: the connection that waits would wake us on */
+		link_fail(link, strerror(-fd), now);
+		return;
+	}
 	if (!udp_same_host(&peer, &link->to)) {
 		close(fd);
 		return;
