@@ -81,4 +81,9 @@ unset TRIB_SIZE TRIB_TIMEOUT
 up $name --hosts 2 --link 1mbit
 run_options=--ring go_right "a root leaves at once" 2 --only broadcast --rounds 1 --max 60000 --seed 2
 down
+# --- a message takes longer than a connection may stall
+up $name --hosts 2 --link 5mbit
+TRIB_LOG=info run_options=--ring go_right "a slow link" 2 --only allreduce --rounds 8 --max 250000 --types f32 --seed 2
+check "... is no stall" lacks 'the TCP connection stalls' "$out"
+down
 done_checking

@@ -8,9 +8,11 @@
 #include "path/tcp_link/frame_reader.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define DEPTH 64u             /* messages that may be on their way */
@@ -63,6 +65,7 @@ struct tcp_link {
 	unsigned first, flying;
 	uint64_t moved_at; /* the last time that bytes left or messages arrived */
 	uint64_t asked_at; /* the last question to the peer since then; 0: none */
+	int waited;        /* bytes that the peer's kernel had not got when it was asked */
 };
 
 /* ---- life ---- */
@@ -383,7 +386,16 @@ static void send_messages(struct tcp_link *link, uint64_t now)
 	}
 }
 
-/* A peer that answers on the path, and takes nothing from the connection: that leads nowhere. */
+/* Bytes that have left, and that the peer's kernel has not got; -1: unknown. */
+static int waiting(const struct tcp_link *link)
+{
+	int bytes;
+
+	return ioctl(link->fd, SIOCOUTQ, &bytes) ? -1 : bytes;
+}
+
+/* A peer that answers on the path, and takes nothing from the connection: that leads nowhere. A
+ * slow link is no stall. */
 static void look_for_stall(struct tcp_link *link, uint64_t now)
 {
 	if (!link->flying || now < link->moved_at + STALL_NS)
@@ -391,8 +403,14 @@ static void look_for_stall(struct tcp_link *link, uint64_t now)
 	if (!link->asked_at) {
 		carried_ask(link->channel, PATH);
 		link->asked_at = now;
-	} else if (now >= link->asked_at + STALL_NS &&
-	           carried_heard_at(link->channel) > link->asked_at) {
+		link->waited = waiting(link);
+	} else if (now < link->asked_at + STALL_NS ||
+	           carried_heard_at(link->channel) <= link->asked_at) {
+		return;
+	} else if (waiting(link) != link->waited) {
+		link->moved_at = now;
+		link->asked_at = 0;
+	} else {
 		link_fail(link, "stalls", now);
 	}
 }
