@@ -189,10 +189,10 @@ static int bind_host(int fd, const struct udp_address *from)
 
 int tcp_begin(const struct udp_address *peer)
 {
-	return tcp_begin_from(NULL, peer);
+	return tcp_begin_from(NULL, peer, 0);
 }
 
-int tcp_begin_from(const struct udp_address *from, const struct udp_address *peer)
+int tcp_begin_from(const struct udp_address *from, const struct udp_address *peer, unsigned most)
 {
 	int one = 1, error,
 	    s = socket(peer->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -202,6 +202,8 @@ int tcp_begin_from(const struct udp_address *from, const struct udp_address *pee
 	set_common(s);
 	/* A tribd on this host may later listen on the port that this connection gets. */
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (most)
+		setsockopt(s, IPPROTO_TCP, TCP_MAXSEG, &most, sizeof(most));
 	if (from && bind_host(s, from)) {
 		error = errno;
 		close(s);

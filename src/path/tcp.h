@@ -67,8 +67,9 @@ trib_status tcp_listen(const struct udp_address *address, int *fd);
 int tcp_accept(int fd, struct udp_address *peer);
 /* Starts to connect. A non-blocking socket, or -errno. */
 int tcp_begin(const struct udp_address *peer);
-/* The same, from this own address. */
-int tcp_begin_from(const struct udp_address *from, const struct udp_address *peer);
+/* The same, from this own address. Packets have `most` bytes of data in both directions; 0: the
+ * kernel chooses. */
+int tcp_begin_from(const struct udp_address *from, const struct udp_address *peer, unsigned most);
 /*
  * Many connections share the slowest link, each for a while. BBR sends at the rate that it had
  * while the others sent, too: the last connection fills 5 % of a link that is all its own. So where

@@ -19,6 +19,7 @@
 #include "short.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +275,24 @@ static void test_connection_ends(void **state)
 	ends_close(&ends);
 }
 
+/* A path may carry less than its first link. */
+static void test_short_packets(void **state)
+{
+	socklen_t length = sizeof(int);
+	struct ends ends;
+	int most = 0;
+
+	(void)state;
+	setenv("TRIB_MTU", "1400", 1);
+	ends_open(&ends, 3, 8);
+	unsetenv("TRIB_MTU");
+	for (uint32_t messages = 10; !sent.bytes; messages += 10)
+		run_until(&ends, messages);
+	assert_int_equal(getsockopt(sent.fd, IPPROTO_TCP, TCP_MAXSEG, &most, &length), 0);
+	assert_in_range(most, 1, 1400 - 20 - 20);
+	ends_close(&ends);
+}
+
 /* A side that only receives opens a connection as soon as one that sends. */
 static void test_one_way(void **state)
 {
@@ -445,8 +464,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_reader),    cmocka_unit_test(test_long_messages),
 		cmocka_unit_test(test_connection_ends), cmocka_unit_test(test_stall),
-		cmocka_unit_test(test_one_way),         cmocka_unit_test(test_half_open),
-		cmocka_unit_test(test_peer_without),    cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_short_packets),   cmocka_unit_test(test_one_way),
+		cmocka_unit_test(test_half_open),       cmocka_unit_test(test_peer_without),
+		cmocka_unit_test(test_stranger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +237,17 @@ static bool is_given_up(const struct tcp_link *link)
 	return (word->epoch == link->epoch) != channel_calls(link->channel);
 }
 
+/* Bytes of TCP data in a packet as long as the channel's: the path may carry no more, and nobody
+ * may say so. 0: the kernel chooses. */
+static unsigned segment_most(const struct channel *channel)
+{
+	uint32_t unit = channel_unit(channel);
+
+	return unit < CHANNEL_UNIT_MAX ? (unsigned)(unit + CHANNEL_HEADER + sizeof(struct udphdr) -
+	                                            sizeof(struct tcphdr))
+	                               : 0;
+}
+
 /* The side that calls: connects to a port that it has not tried yet. */
 static void start_connecting(struct tcp_link *link, uint64_t now)
 {
@@ -250,7 +263,7 @@ static void start_connecting(struct tcp_link *link, uint64_t now)
 	}
 	link->epoch = word->epoch;
 	udp_set_port(&at, (uint16_t)word->qpn);
-	fd = tcp_begin_from(&link->from, &at);
+	fd = tcp_begin_from(&link->from, &at, segment_most(link->channel));
 	if (fd < 0)
 		link_fail(link, strerror(-fd), now);
 	else
