@@ -56,6 +56,22 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	return n;
 }
 
+/* ---- connections that are accepted ---- */
+
+static struct {
+	bool none;      /* no descriptor is left */
+	unsigned calls; /* that have failed for that */
+} accepts;
+
+int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	if (!accepts.none)
+		return (int)syscall(SYS_accept4, fd, address, length, flags);
+	accepts.calls++;
+	errno = EMFILE;
+	return -1;
+}
+
 /* ---- two ends ---- */
 
 struct end {
@@ -275,6 +291,25 @@ static void test_connection_ends(void **state)
 	ends_close(&ends);
 }
 
+/* A thread must not be woken again and again by a connection that it cannot accept. */
+static void test_no_descriptor(void **state)
+{
+	struct ends ends;
+
+	(void)state;
+	accepts.none = true;
+	accepts.calls = 0;
+	ends_open(&ends, 3, 9);
+	run_until(&ends, 30);
+	for (uint64_t end = clock_now() + NSEC_PER_SEC / 2; clock_now() < end;)
+		step(&ends, 30);
+	assert_in_range(accepts.calls, 1, 4);
+	accepts.none = false;
+	for (uint32_t messages = 40; !sent.bytes; messages += 10)
+		run_until(&ends, messages);
+	ends_close(&ends);
+}
+
 /* A path may carry less than its first link. */
 static void test_short_packets(void **state)
 {
@@ -466,7 +501,7 @@ int main(void)
 		cmocka_unit_test(test_connection_ends), cmocka_unit_test(test_stall),
 		cmocka_unit_test(test_short_packets),   cmocka_unit_test(test_one_way),
 		cmocka_unit_test(test_half_open),       cmocka_unit_test(test_peer_without),
-		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_stranger),        cmocka_unit_test(test_no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
