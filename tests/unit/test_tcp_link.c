@@ -291,6 +291,36 @@ static void test_connection_ends(void **state)
 	ends_close(&ends);
 }
 
+/* The peer says that it has a message whose end has not left. The memory of that message is gone.
+ */
+static void test_told_too_much(void **state)
+{
+	struct channel *channel;
+	struct ends ends;
+	uint32_t before;
+
+	(void)state;
+	ends_open(&ends, 3, 10);
+	channel = channel_of(ends.ends[0].io);
+	for (uint32_t messages = 10; !sent.bytes; messages += 10)
+		run_until(&ends, messages);
+	sent.full = true;
+	for (unsigned i = 0; i < 20; i++)
+		step(&ends, ends.ends[0].next + 20);
+	do {
+		before = channel_sent(channel);
+		carried_take_counts(channel, 0,
+		                    (struct carried_counts){ before + 1, before + CREDIT },
+		                    clock_now());
+	} while (channel_sent(channel) != before);
+	free_sent(&ends.ends[0], before);
+	sent.full = false;
+	sent.bytes = 0;
+	channel_push(ends.ends[0].io, clock_now());
+	assert_int_equal(sent.bytes, 0);
+	ends_close(&ends);
+}
+
 /* A thread must not be woken again and again by a connection that it cannot accept. */
 static void test_no_descriptor(void **state)
 {
@@ -502,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_short_packets),   cmocka_unit_test(test_one_way),
 		cmocka_unit_test(test_half_open),       cmocka_unit_test(test_peer_without),
 		cmocka_unit_test(test_stranger),        cmocka_unit_test(test_no_descriptor),
+		cmocka_unit_test(test_told_too_much),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,6 +386,12 @@ static bool send_rest(struct tcp_link *link, uint64_t now)
 	return !link->left;
 }
 
+/* Does the peer say that it has a message whose end has not left? Its memory may be gone. */
+static bool is_told_too_much(const struct tcp_link *link)
+{
+	return link->left && (int32_t)(link->head.message - channel_sent(link->channel)) < 0;
+}
+
 static void send_messages(struct tcp_link *link, uint64_t now)
 {
 	struct carried_message message;
@@ -440,6 +446,8 @@ static void link_push(void *carrier, uint64_t now)
 		link_fail(link, "was given up by the peer", now);
 	if (link->state == LINK_IDLE)
 		start(link, now);
+	if (link->state == LINK_UP && is_told_too_much(link))
+		link_fail(link, "carries a message that the peer says it has", now);
 	if (link->state == LINK_UP)
 		send_messages(link, now);
 	if (link->state == LINK_UP)
