@@ -13,6 +13,7 @@
 #include "cluster.h"
 #include "worker/comm/comm.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static double seconds(void)
@@ -67,6 +68,45 @@ static void test_late_rank(void **state)
 {
 	(void)state;
 	in_cluster(3, 20, late_body);
+}
+
+static void *wait_long(void *request)
+{
+	demand(trib_wait(request, -1) == TRIB_OK);
+	return NULL;
+}
+
+/* One thread waits for a request. That does not hold up a thread that waits for an earlier one. */
+static void two_threads_body(struct rank *rank)
+{
+	uint32_t vectors[2][16] = { { 0 } };
+	bool late = rank->rank == 1;
+	trib_request *requests[2];
+	pthread_t thread;
+	double start;
+
+	demand(trib_barrier(rank->comm) == TRIB_OK);
+	start = seconds();
+	for (unsigned i = 0; i < 2; i++) {
+		nap_ms(late ? 700 + 1300 * i : 0);
+		demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vectors[i], 16, TRIB_U32,
+		                       TRIB_SUM, &requests[i]) == TRIB_OK);
+	}
+	demand(!pthread_create(&thread, NULL, wait_long, &requests[1]));
+	if (!late) {
+		nap_ms(50);
+		demand(trib_wait(&requests[0], 0.3) == TRIB_ERR_TIMEOUT);
+		demand(seconds() - start > 0.34 && seconds() - start < 0.65);
+	}
+	demand(trib_wait(&requests[0], -1) == TRIB_OK);
+	demand(late || seconds() - start < 1.7);
+	pthread_join(thread, NULL);
+}
+
+static void test_two_threads(void **state)
+{
+	(void)state;
+	in_cluster(3, 20, two_threads_body);
 }
 
 /* In a broadcast, only the root can be missing. */
@@ -513,13 +553,14 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_arguments), cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_no_start),       cmocka_unit_test(test_mismatch),
-		cmocka_unit_test(test_wire_mismatch),  cmocka_unit_test(test_two_roots),
-		cmocka_unit_test(test_early_leaver),   cmocka_unit_test(test_late_rank),
-		cmocka_unit_test(test_absent_root),    cmocka_unit_test(test_absent_in_steps),
-		cmocka_unit_test(test_gave_up),        cmocka_unit_test(test_unwaited),
-		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_aggregator_ends),
+		cmocka_unit_test(test_init_arguments),  cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_no_start),        cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_wire_mismatch),   cmocka_unit_test(test_two_roots),
+		cmocka_unit_test(test_early_leaver),    cmocka_unit_test(test_late_rank),
+		cmocka_unit_test(test_absent_root),     cmocka_unit_test(test_absent_in_steps),
+		cmocka_unit_test(test_gave_up),         cmocka_unit_test(test_unwaited),
+		cmocka_unit_test(test_two_threads),     cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_aggregator_ends),
 	};
 
 	cluster_environment();

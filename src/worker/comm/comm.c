@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/comm/comm.h"
 
+#include "base/clock.h"
 #include "base/peer_text.h"
 #include "base/log.h"
 #include "wire/key.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* 1 ms: most drivers stop sooner. Then a thread that yields costs less than one that is woken. */
+#define DRIVER_BRIEF (NSEC_PER_SEC / 1000)
 
 /* While trees are given up, ranks see each other leave. These statuses prove nothing then. */
 static bool is_echo(trib_status status)
@@ -54,6 +59,37 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	comm_fail_told(comm, status, UINT32_MAX, text);
+}
+
+bool comm_wait_driver(struct trib_comm *comm, pthread_mutex_t *driver,
+                      const struct trib_request *request, uint64_t deadline)
+{
+	uint64_t brief = clock_now() + DRIVER_BRIEF;
+	struct timespec until = clock_span(deadline);
+	bool mine = false;
+	int error = 0;
+
+	brief = brief < deadline ? brief : deadline;
+	while (atomic_load(&request->rounds_left) && !(mine = !pthread_mutex_trylock(driver)) &&
+	       clock_now() < brief)
+		sched_yield();
+	if (mine)
+		return true;
+	atomic_fetch_add(&comm->driver_waits, 1);
+	pthread_mutex_lock(&comm->lock);
+	while (atomic_load(&request->rounds_left) && error != ETIMEDOUT &&
+	       !(mine = !pthread_mutex_trylock(driver)))
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+	atomic_fetch_sub(&comm->driver_waits, 1);
+	return mine;
+}
+
+void comm_wake_drivers(struct trib_comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
 }
 
 /* The oldest request that has not ended; NULL: none. The caller holds `lock`. */

@@ -152,6 +152,7 @@ struct trib_comm {
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
+	_Atomic unsigned driver_waits; /* threads that sleep in comm_wait_driver() */
 	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */
 	struct lane *slot_lanes[SLOT_LANES_MAX];
 	unsigned slot_lanes_end; /* from here on there were never any */
@@ -266,6 +267,25 @@ void comm_list_ranks(uint64_t mask, char *out, size_t size);
 /* Wakes the turn client's thread, if any. The caller holds `lock` or `posting`, or owns the client.
  */
 void comm_wake_turns(const struct trib_comm *comm);
+
+/*
+ * A thread that waits for a request drives the slot lanes, or the channels to other ranks, and
+ * holds their mutex. Another thread may do so already, for a request that ends much later. Then
+ * this waits until that thread stops, the request has ended, or the deadline has passed. True: the
+ * caller has the mutex.
+ */
+bool comm_wait_driver(struct trib_comm *comm, pthread_mutex_t *driver,
+                      const struct trib_request *request, uint64_t deadline);
+/* Wakes threads in comm_wait_driver(). */
+void comm_wake_drivers(struct trib_comm *comm);
+
+/* Gives such a mutex back. The caller does not hold `lock`. */
+static inline void comm_leave_driver(struct trib_comm *comm, pthread_mutex_t *driver)
+{
+	pthread_mutex_unlock(driver);
+	if (atomic_load(&comm->driver_waits))
+		comm_wake_drivers(comm);
+}
 
 /* Do small vectors go through slots? The caller holds `posting`. */
 static inline bool comm_has_slots(const struct trib_comm *comm)

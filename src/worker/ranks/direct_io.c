@@ -343,7 +343,9 @@ void direct_drive(struct trib_comm *comm, const struct trib_request *request, ui
 	struct direct_io *io = comm->direct;
 	uint64_t now, came_at;
 
-	pthread_mutex_lock(&io->driver);
+	if (pthread_mutex_trylock(&io->driver) &&
+	    !comm_wait_driver(comm, &io->driver, request, deadline))
+		return;
 	now = came_at = clock_now();
 	wait_choice_begin(&io->waiting, now - atomic_load(&io->driven_at));
 	while (!is_over(comm, request) && now < deadline) {
@@ -360,7 +362,7 @@ void direct_drive(struct trib_comm *comm, const struct trib_request *request, ui
 	}
 	wait_choice_waited(&io->waiting);
 	atomic_store(&io->driven_at, now);
-	pthread_mutex_unlock(&io->driver);
+	comm_leave_driver(io->comm, &io->driver);
 }
 
 void direct_poll(struct trib_comm *comm)
@@ -371,7 +373,7 @@ void direct_poll(struct trib_comm *comm)
 	if (pthread_mutex_trylock(&io->driver))
 		return;
 	step(io, wait_for_packets(io, now, now));
-	pthread_mutex_unlock(&io->driver);
+	comm_leave_driver(io->comm, &io->driver);
 }
 
 void direct_start(struct trib_comm *comm, struct direct_call *calls)
@@ -554,7 +556,7 @@ uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, uns
 	memcpy(fds, io->fds, *n * sizeof(*fds));
 	wait = next_wait(io, clock_now());
 	pthread_mutex_unlock(&io->lock);
-	pthread_mutex_unlock(&io->driver);
+	comm_leave_driver(io->comm, &io->driver);
 	return wait;
 }
 

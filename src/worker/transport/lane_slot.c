@@ -427,7 +427,7 @@ static void stop_driving(struct trib_comm *comm)
 		for (unsigned i = 0; i < comm->slot_lanes_end; i++)
 			if (comm->slot_lanes[i] && is_left(comm->slot_lanes[i]))
 				lane_wake(comm->slot_lanes[i]);
-		pthread_mutex_unlock(&comm->slot_driver);
+		comm_leave_driver(comm, &comm->slot_driver);
 	} while (atomic_load(&comm->slot_mail) && !pthread_mutex_trylock(&comm->slot_driver));
 }
 
@@ -453,7 +453,7 @@ void lane_slot_push(struct trib_comm *comm)
 	if (pthread_mutex_trylock(&comm->slot_driver))
 		return; /* the driver looks before it ends */
 	if (comm->slot_lanes[0] && may_hold(comm->slot_lanes[0]))
-		pthread_mutex_unlock(&comm->slot_driver);
+		comm_leave_driver(comm, &comm->slot_driver);
 	else
 		stop_driving(comm);
 }
@@ -475,7 +475,8 @@ uint64_t lane_slot_drive(struct trib_comm *comm, const struct trib_request *requ
 	struct lane *first;
 
 	if (pthread_mutex_trylock(&comm->slot_driver)) {
-		pthread_mutex_lock(&comm->slot_driver);
+		if (!comm_wait_driver(comm, &comm->slot_driver, request, deadline))
+			return clock_now();
 		now = clock_now();
 	}
 	first = first_of(comm);
@@ -571,7 +572,7 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 		*wake = slot_flow_wake(&lane->slots->ops.flow);
 	publish(lane);
 	lane_forget_kept(lane);
-	pthread_mutex_unlock(&lane->comm->slot_driver);
+	comm_leave_driver(lane->comm, &lane->comm->slot_driver);
 	return busy;
 }
 
@@ -591,7 +592,7 @@ static void *slot_main(void *argument)
 	}
 	pthread_mutex_lock(&comm->slot_driver);
 	comm->slot_lanes[lane->index] = NULL;
-	pthread_mutex_unlock(&comm->slot_driver);
+	comm_leave_driver(comm, &comm->slot_driver);
 	lane_go_quiet(lane);
 	return NULL;
 }
@@ -625,7 +626,7 @@ trib_status lane_slot_start(struct lane *lane)
 	comm->slot_lanes[lane->index] = lane;
 	if (comm->slot_lanes_end <= lane->index)
 		comm->slot_lanes_end = lane->index + 1;
-	pthread_mutex_unlock(&comm->slot_driver);
+	comm_leave_driver(comm, &comm->slot_driver);
 	if (pthread_create(&lane->thread, NULL, slot_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for small vectors");
 	lane->started = true;
