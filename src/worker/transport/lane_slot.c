@@ -573,6 +573,8 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 	publish(lane);
 	lane_forget_kept(lane);
 	comm_leave_driver(lane->comm, &lane->comm->slot_driver);
+	if (atomic_load(&lane->comm->slot_mail))
+		*wake = now; /* posted after the last pass, by a thread that could not send */
 	return busy;
 }
 
