@@ -8,6 +8,7 @@
 #include "options/command_table.h"
 #include "options/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,12 +198,24 @@ static void log_prepare(void)
 		log_warn("%s", trib_last_error());
 }
 
-int main(int argc, char **argv)
+/* Output that was lost, on a full disk for example, is a failure. */
+static int output_end(int code)
+{
+	bool lost = fflush(stdout) != 0;
+	int error = lost ? errno : 0;
+
+	if (code || (!lost && !ferror(stdout)))
+		return code;
+	fprintf(stderr, "trib: cannot write the output%s%s\n", error ? ": " : "",
+	        error ? strerror(error) : "");
+	return 1;
+}
+
+static int command_run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *command;
 
-	log_prepare();
 	if (!name)
 		return status_print(NULL);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
@@ -217,4 +230,10 @@ int main(int argc, char **argv)
 	if (!command)
 		return command_unknown(name);
 	return command->run ? command->run(argc - 1, argv + 1) : cmd_left_out(name);
+}
+
+int main(int argc, char **argv)
+{
+	log_prepare();
+	return output_end(command_run(argc, argv));
 }

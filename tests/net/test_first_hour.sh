@@ -49,6 +49,11 @@ check "--json FILE does so in benchmarks" test -s "$work/numbers.json"
 check "options may stand behind operands" test -s "$work/made.txt" || cat "$work/made"
 go -n 1 -- sh -c 'echo "$1"' - --json
 check "... but those of a command are its own" grep -q '^\[rank 0\] --json$' "$out"
+"$trib" show config --json >/dev/full 2>"$work/lost"
+check "output that a full disk loses is a failure" test $? = 1
+check "... that is told" grep -q 'trib: cannot write the output: No space' "$work/lost"
+check "... also for --json=FILE" test "$("$trib" sim --generate 2 --json=/dev/full 2>&1)" = \
+	'trib: cannot write the output: No space left on device'
 
 # --- settings
 TRIB_AGREGATOR=h:1 "$trib" check >"$work/check"
