@@ -167,8 +167,9 @@ const char *service_fault(const struct service_options *options)
 
 	if (!shard_parse(options->shard, &shard, &shards))
 		return "--shard is I/N, with I from 0 to N - 1";
-	if (options->shards > MESSAGE_SHARDS_MAX)
-		return "--shards is at most 1024";
+	if (options->shards != SERVICE_ONE &&
+	    (!options->shards || options->shards > MESSAGE_SHARDS_MAX))
+		return "--shards is from 1 to 1024";
 	if (!sparse_sync_find(options->sync, &sync))
 		return "--sync is commit, second or none";
 	if (options->memory < MEMORY_LEAST)
@@ -207,7 +208,7 @@ int service_run(const struct service_options *options)
 	if (!o.cookie)
 		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may read and change "
 		         "rows");
-	if (!options->shards)
+	if (options->shards == SERVICE_ONE)
 		return shard_run(options->program, &o);
 	o.shards = (uint32_t)options->shards;
 	return shards_run(options->program, &o);

@@ -11,6 +11,8 @@
 
 #include "options/options.h"
 
+#define SERVICE_ONE UINT64_MAX /* of `shards`: only the shard that --shard names */
+
 struct service_options {
 	const char *program; /* in messages */
 	const char *listen;  /* NULL: port 7800, without a cookie on loopback alone */
@@ -24,7 +26,7 @@ struct service_options {
 /* clang-format off */
 #define SERVICE_DEFAULTS(name, address) \
 	.program = (name), .listen = (address), .shard = "0/1", .sync = "commit", \
-	.snapshot = 256u << 20, .memory = 1u << 20, .flush_s = 0.02
+	.shards = SERVICE_ONE, .snapshot = 256u << 20, .memory = 1u << 20, .flush_s = 0.02
 
 /* The rows of options that both commands have, for a struct service_options. */
 #define SERVICE_ROWS(o) \
