@@ -99,6 +99,13 @@ check "a server is absent" says "$work/out" "shard 0 (127.0.0.1:9) did not welco
 TRIB_SPARSE_SERVERS=127.0.0.1:${port[1]},127.0.0.1:${port[0]} "$sparse" push >"$work/out" 2>&1
 check "servers in another order" says "$work/out" "takes it for shard"
 check "the folder is taken" not "$trib" sparse serve --dir "$work/rows0" --listen 127.0.0.1:0 --shard 0/2
+"$trib" sparse serve --dir "$work/both" --listen 127.0.0.1:0 --shards 2 >"$work/serve" 2>&1 &
+serve=$!
+both_ready() { [ "$(grep -c 'shard [01] of 2 ready' "$work/serve")" -eq 2 ]; }
+check "a command makes the folders of two shards" wait_for 20 both_ready
+kill "$serve"
+check "... and ends them" wait "$serve"
+check "no shards are refused" not "$trib" sparse serve --dir "$work/both" --listen 127.0.0.1:0 --shards 0
 TRIB_TIMEOUT=4
 push_by 2 --table killed --bounded 0 --pushes 1000000 --mark "$work/mark"
 check "two workers are in step" wait_for 20 all_marked 2

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +132,7 @@ static int shards_run(const char *program, const struct sparse_server_options *o
 {
 	struct sigaction action = { .sa_handler = on_end };
 
+	(void)mkdir(o->folder, 0777); /* if that fails, a shard says so */
 	fflush(stdout);
 	for (uint32_t i = 0; i < o->shards; i++) {
 		pid_t pid = fork();
