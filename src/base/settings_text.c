@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a setting: from the environment, the file, a launcher, or its default. */
 #include "base/settings.h"
+#include "base/byte_order_mark.h"
 #include "base/log.h"
 
 #include <ctype.h>
@@ -82,7 +83,7 @@ static struct config_file *config_read(const char *path, bool must_exist)
 		return file;
 	}
 	for (unsigned number = 1; getline(&line, &room, in) >= 0; number++)
-		config_take_line(file, line, number);
+		config_take_line(file, line + (number == 1 ? byte_order_mark(line) : 0), number);
 	if (ferror(in))
 		log_warn("cannot read all settings in %s: %s", path, strerror(errno));
 	free(line);

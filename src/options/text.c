@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/text.h"
 
+#include "base/byte_order_mark.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,7 @@ trib_status text_read(const char *path, char **text)
 {
 	FILE *file = strcmp(path, "-") ? fopen(path, "r") : stdin;
 	trib_status status;
+	size_t mark;
 
 	*text = NULL;
 	if (!file)
@@ -48,6 +51,8 @@ trib_status text_read(const char *path, char **text)
 	status = text_take(file, path, text);
 	if (file != stdin)
 		fclose(file);
+	if (status == TRIB_OK && *text && (mark = byte_order_mark(*text)))
+		memmove(*text, *text + mark, strlen(*text + mark) + 1);
 	return status;
 }
 

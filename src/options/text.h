@@ -5,8 +5,8 @@
 #include "base/status.h"
 
 /*
- * Reads all of a file, or of the standard input for "-", and adds a 0. The caller frees the
- * text, also after an error.
+ * Reads all of a file, or of the standard input for "-", and adds a 0. A byte order mark is left
+ * out. The caller frees the text, also after an error.
  */
 trib_status text_read(const char *path, char **text);
 

@@ -61,4 +61,9 @@ check "a misspelt setting is named" grep -q 'TRIB_AGREGATOR is set, but is not a
 check "... and what is meant" grep -q 'do you mean TRIB_AGGREGATOR' "$work/check"
 "$trib" check >"$work/check"
 check "... and no other" lacks 'is not a setting' "$work/check"
+printf '\xef\xbb\xbfTRIB_RATE=3gbit\n' >"$work/conf"
+TRIB_CONFIG=$work/conf "$trib" show config >"$work/shown" 2>&1
+check "a byte order mark before settings is left out" grep -q "^TRIB_RATE=3gbit .*conf:1" "$work/shown"
+printf '\xef\xbb\xbf# hosts\nh1 10.0.0.1:1 1gbit 4 - 0\nh2 10.0.0.2:1 1gbit 4 - 1\n' >"$work/hosts"
+check "... and before the hosts of a plan" "$trib" plan "$work/hosts"
 done_checking

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/text/line_stream.h"
 
+#include "base/byte_order_mark.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define LINE_ROOM (1u << 18)
 #define LINE_LEAST 64u
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors on Windows put it before UTF-8 text */
 
 trib_status line_stream_open(struct line_stream *lines, const char *path, uint64_t limit)
 {
@@ -137,11 +138,11 @@ static trib_status line_read(struct line_stream *lines, struct line *line, bool 
 
 trib_status line_next(struct line_stream *lines, struct line *line, bool *more)
 {
-	size_t mark = sizeof(BYTE_ORDER_MARK) - 1;
 	trib_status status = line_read(lines, line, more);
 
-	if (status == TRIB_OK && *more && lines->number == 1 &&
-	    !strncmp(line->text, BYTE_ORDER_MARK, mark)) {
+	if (status == TRIB_OK && *more && lines->number == 1) {
+		size_t mark = byte_order_mark(line->text);
+
 		line->text += mark;
 		line->length -= mark;
 	}
