@@ -42,8 +42,8 @@ done
 check "... and says why" grep -q 'no aggregator is available: 4 ranks sum among themselves' "$work/rank.2"
 check "the plan is a ring of four" ring_of 4
 "$trib" explain "$TRIB_JOB" >"$work/explained"
-check "trib explain says so" grep -q 'summed around a ring of its 4 ranks' "$work/explained"
-check "... and why" grep -q 'plan 1: around a ring: no aggregator is available: of 0' "$work/explained"
+check "trib explain says so" grep -q 'summed among its 4 ranks' "$work/explained"
+check "... and why" grep -q 'plan 1: among the ranks: no aggregator is available: of 0' "$work/explained"
 
 # ---- a rank dies; the others regroup, and get another ring ----
 epochs_are() { [ "$(grep -c ^epoch "$work/rank.0")" -ge "$1" ]; }
@@ -83,7 +83,7 @@ check "without own trees rank 0 has right results" ended_well 0
 check "... and rank 1" ended_well 1
 check "... around a ring" ring_of 2
 "$trib" explain "$TRIB_JOB" >"$work/explained"
-check "... because the aggregator is for turns" grep -q 'around a ring: .*only for turns (--capacity)' "$work/explained"
+check "... because the aggregator is for turns" grep -q 'among the ranks: .*only for turns (--capacity)' "$work/explained"
 
 # ---- the controller knows that ranks around a ring live ----
 job_of 2 fail
@@ -92,8 +92,8 @@ for rank in 0 1; do
 		--until "$work/enough" --mark "$work/mark"
 done
 check "two ranks are at work" wait_for 20 test -e "$work/mark.0"
-check "trib jobs says that they sum around a ring" grep -q '^ *around a ring' <("$trib" jobs)
-check "... and trib explain" grep -q 'sums around a ring of its 2 ranks' <("$trib" explain "$TRIB_JOB")
+check "trib jobs says that they sum among themselves" grep -q '^ *among the ranks' <("$trib" jobs)
+check "... and trib explain" grep -q 'sums among its 2 ranks' <("$trib" explain "$TRIB_JOB")
 TRIB_RANK=0 "$build/tests/net/worker_check" --rounds 1 >"$work/twin" 2>&1
 check "a second rank 0 is refused" grep -q 'has joined job .* already, and is alive' "$work/twin"
 touch "$work/enough"

@@ -64,7 +64,7 @@ static void tell_throughput(const json_t *it, double planned, bool past)
 
 static void tell_ring(const json_t *it, bool past)
 {
-	printf("  It %s around a ring of its %zu ranks, which listen%s here:\n    %s\n"
+	printf("  It %s among its %zu ranks, which listen%s here:\n    %s\n"
 	       "  When the plan was made, no aggregator was available%s.\n",
 	       past ? "summed" : "sums", json_array_size(json_object_get(it, "members")),
 	       past ? "ed" : "", remote_text(it, "plan"), past ? "" : "; trib_regroup asks again");

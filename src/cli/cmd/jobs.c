@@ -21,7 +21,7 @@ static void print_communicator(const json_t *it)
 	       key[0] == '0' && !key[1] ? "" : key, remote_number(it, "generation"),
 	       *members ? ", ranks " : "", members, *waiting ? ", waiting: " : "", waiting,
 	       *plan ? "\n    " : "",
-	       ring_seats_are(plan) ? "around a ring, without an aggregator: " : "", plan);
+	       ring_seats_are(plan) ? "among the ranks, without an aggregator: " : "", plan);
 }
 
 /* The hosts of a job that asked for some, or why it waits. */

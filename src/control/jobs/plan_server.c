@@ -140,7 +140,7 @@ static void note_plan(struct membership_entry *entry, const char *cause, const c
 {
 	plan_history_note_plan(entry, cause);
 	if (*why_ring)
-		plan_history_note(entry, "around a ring: %s", why_ring);
+		plan_history_note(entry, "among the ranks: %s", why_ring);
 	log_info("job %u: plan %u for %d ranks: %s", entry->membership.job,
 	         entry->membership.generation, __builtin_popcountll(entry->membership.members),
 	         entry->membership.plan);
