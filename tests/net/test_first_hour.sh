@@ -61,6 +61,10 @@ check "a misspelt setting is named" grep -q 'TRIB_AGREGATOR is set, but is not a
 check "... and what is meant" grep -q 'do you mean TRIB_AGGREGATOR' "$work/check"
 "$trib" check >"$work/check"
 check "... and no other" lacks 'is not a setting' "$work/check"
+for wrong in TRIB_PATHS=0 TRIB_CHUNK=1 TRIB_PIN=all TRIB_MULTICAST=maybe; do
+	TRIB_RANK=0 TRIB_SIZE=1 env "$wrong" "$worker" --rounds 1 >"$work/wrong" 2>&1
+	check "$wrong is refused at once" grep -q "${wrong%=*} is \"${wrong#*=}\" .*expected" "$work/wrong"
+done
 printf '\xef\xbb\xbfTRIB_RATE=3gbit\n' >"$work/conf"
 TRIB_CONFIG=$work/conf "$trib" show config >"$work/shown" 2>&1
 check "a byte order mark before settings is left out" grep -q "^TRIB_RATE=3gbit .*conf:1" "$work/shown"

@@ -171,7 +171,20 @@ static trib_status read_counts(const trib_options *options, struct comm_config *
 		else
 			status = setting_count(all[i].id, all[i].value);
 	}
-	return status == TRIB_OK ? setting_check(SETTING_TRANSPORT) : status;
+	return status;
+}
+
+/* What other rooms read: a wrong value is told before the first call. */
+static trib_status check_others(void)
+{
+	static const enum setting_id all[] = { SETTING_TRANSPORT, SETTING_PATHS,  SETTING_BALANCER,
+		                               SETTING_MONITOR,   SETTING_CHUNK,  SETTING_PIN,
+		                               SETTING_MULTICAST, SETTING_OFFLOAD };
+	trib_status status = TRIB_OK;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all) && status == TRIB_OK; i++)
+		status = setting_check(all[i]);
+	return status;
 }
 
 static trib_status read_timeout(const trib_options *options, struct comm_config *config)
@@ -255,7 +268,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	memset(config, 0, sizeof(*config));
 	if ((status = copy_options(given, &options)) || (status = read_log_level()) ||
 	    (status = read_place(&options, config)) ||
-	    (status = read_counts(&options, config, &counts)) ||
+	    (status = read_counts(&options, config, &counts)) || (status = check_others()) ||
 	    (status = read_aggregator(&options, config)) ||
 	    (status = read_timeout(&options, config)) ||
 	    (status = check_limits(&options, config, &counts)))
