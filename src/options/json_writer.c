@@ -121,11 +121,12 @@ trib_status json_start(struct json_writer *json, const char *path)
 
 trib_status json_finish(struct json_writer *json, const char *path)
 {
-	bool failed;
+	bool is_output = json->out == stdout, failed;
 
 	json_close(json);
 	failed = fflush(json->out) != 0;
-	if (json->out != stdout)
+	if (!is_output)
 		failed |= fclose(json->out) != 0;
-	return failed ? status_fail_errno("cannot write %s", path) : TRIB_OK;
+	return failed ? status_fail_errno("cannot write %s", is_output ? "the output" : path)
+	              : TRIB_OK;
 }
