@@ -112,7 +112,7 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 		comm_list_ranks(mask, ranks + used, sizeof(ranks) - used);
 	}
 	if (!lane) {
-		snprintf(out, size, "%s", ranks);
+		snprintf(out, size, "%s (among the ranks)", ranks);
 		return;
 	}
 	describe_losses(comm, losses, sizeof(losses));
