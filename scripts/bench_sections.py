@@ -78,11 +78,11 @@ MINA = "$TRIB_DATA/mina"
 LIST = f"--jobs {MINA}/jobs_trace1_seed42.csv"
 SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
-LATENCY_SIZES = "4,256,4K,64K,1M"
+LATENCY_SIZES = "4,256,2K,8K,32K,128K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
 # With faster links, two cores are the limit of 32 workers. A link with an XDP program has no offloads, so no plane has.
 SPARSE_LINKS = "--link 50mbit --server-link 50mbit --no-offload"
-SPARSE_JOB = f"--workers 8,16 --plane udp --steps 6 --iterations 1 --warmup 2 --repeats 2 {SPARSE_LINKS}"
+SPARSE_JOB = f"--workers 8,16,32 --plane udp --steps 6 --iterations 1 --warmup 2 --repeats 2 {SPARSE_LINKS}"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
 TENSORS = "build/bench-tensors"  # of a training's first steps, by eight workers
@@ -137,7 +137,7 @@ def short(options, where="", quick=SHORT):
 # XAgg's Fig. 12: the tree of the paper.
 PAPER_TREE = "--trees 'tree=s3(s1(0-2),s2(3-5),6)'"
 SLOW = "--link h1={0} --link h2={0} --link h3={0} --late h1={1} --late h2={1} --late h3={1}"
-MODELS = "--sizes 2500000,9700000 --warmup 1"
+MODELS = "--sizes 2500000,9700000,23300000 --warmup 1"
 XAGG = f"--hosts 7 --servers 3 --link 250mbit {SLOW.format('100mbit', '0.025')} --no-offload {MODELS}"
 XAGG_CORES = (f"--hosts 7 --servers 3 --link 800mbit {SLOW.format('320mbit', '0.008')} --cores s1=1 --cores s2=1 "
               f"--cores s3=1 --busy 0.8 --nic --mtu 1450 {MODELS}")
@@ -191,17 +191,17 @@ SECTIONS = [
             [allreduce("--hosts 4 --link 1gbit --sizes 1M,16M --iterations 5 --warmup 1 --repeats 5 --against nccl-collnet,nccl-ring")]),
     Section("mpi", "mpi", "an MPI program with the adapter, four hosts at 1 Gb/s, beside Open MPI", 0.8, "allreduce",
             [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M --iterations 5 --warmup 1 --against mpi-trib,mpi-trib-ring,openmpi,openmpi-default")]),
-    Section("mpi-small", "mpi", "short vectors of an MPI program, two to sixteen hosts", 1.9, "latency",
+    Section("mpi-small", "mpi", "short vectors of an MPI program, two to sixteen hosts", 2.7, "latency",
             [latency(f"--hosts {hosts} --link 1gbit --sizes {sizes} --systems mpi-xdp,mpi-udp,mpi-none,xdp,udp --against openmpi "
-                     "--iterations 500 --warmup 500 --repeats 3", plot=False)
-             for hosts, sizes in (("2,4,16", "8"), ("4", "4K"))]),
+                     "--iterations 1000 --warmup 1000 --repeats 3", plot=False)
+             for hosts, sizes in (("2,4,8,16", "8"), ("4", "512,4K"))]),
     Section("path-ring", "ring", "allreduces without an aggregator, beside the rings of others", 0.9, "allreduce",
             [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M --iterations 4 --warmup 1 --repeats 2 --against trib-ring,ring,gloo,openmpi",
                        "4 hosts", plot=True),
              allreduce("--hosts 8 --link 1gbit --sizes 64K,1M,16M --iterations 4 --warmup 1 --repeats 2 --against trib-ring,gloo,openmpi", "8 hosts")],
             ("",)),
-    Section("path-scatter-gather", "ring", "reduce-scatters and allgathers, 64 KB to 16 MB, four and eight hosts", 1.4, "allreduce",
-            [allreduce(f"--collective {name} --hosts {n} --link 1gbit --sizes 64K,1M,16M "
+    Section("path-scatter-gather", "ring", "reduce-scatters and allgathers, 64 KB to 64 MB, four and eight hosts", 3, "allreduce",
+            [allreduce(f"--collective {name} --hosts {n} --link 1gbit --sizes {'64K,1M,16M,64M' if n == 4 else '64K,1M,16M'} "
                        f"--iterations 4 --warmup 1 --repeats 2 --against trib-ring,gloo,openmpi", f"{name}, {n} hosts", plot=n == 4)
              for name in ("reduce-scatter", "allgather") for n in (4, 8)]),
     Section("path", "paths", "one to four paths, beside ECMP and multipath TCP (Maestro's Fig. 8)", 1.2, "path",
@@ -242,12 +242,12 @@ SECTIONS = [
             before=tuple(f"build/src/cli/trib net up --name bench-fabric{spines} --hosts 4 --servers 1 --leaf 2 --spine {spines} "
                          "--link 1gbit --link s1=4gbit --core 100mbit" for spines in (1, 4)),
             after=tuple(f"build/src/cli/trib net down --name bench-fabric{spines}" for spines in (1, 4))),
-    Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 2, "latency",
-            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 500 --warmup 500 --repeats 3")], ("",)),
-    Section("latency-sizes", "latency", "4 B to 1 MB, four hosts at 1 Gb/s", 2, "latency",
-            [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all "
-                     "--iterations 500 --repeats 3", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
-    Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 2, "latency",
+    Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 4, "latency",
+            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1000 --warmup 1000 --repeats 5")], ("",)),
+    Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 7, "latency",
+            [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},8M,64M --systems auto,auto-udp --against all "
+                     "--iterations 300 --repeats 3", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
+    Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 2.5, "latency",
             [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 500 --repeats 3",
                      "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-many", "latency", "1000 x 1 KB posted together on four hosts", 0.5, "latency",
@@ -352,10 +352,10 @@ SECTIONS = [
             [Run("scripts/glm_compare.py tools --data $TRIB_DATA", quick="--repeats 1 --only kitchen")]),
     Section("glm-losses", "glm", "losses of all ways to split and of precisions, on published data", 0.2, "glm_losses",
             [Run("scripts/glm_compare.py losses --data $TRIB_DATA", quick="--only kitchen")]),
-    Section("sparse-workers", "sparse", "updates a second with 8 and 16 workers (Libra's Fig. 12)", 3, "sparse",
-            [sparse(f"--workers 8,16 --plane xdp,udp,pisa --iterations 2 --warmup 1 --repeats 2 {SPARSE_LINKS}")], ("",)),
-    Section("sparse-jobs", "sparse", "the same with what a recommender and word embeddings push", 3, "sparse",
-            [sparse(f"{SPARSE_JOB} --systems hot,servers --tensors {TENSORS}/factorize", "recommender", plot=False),
+    Section("sparse-workers", "sparse", "updates a second with 8, 16 and 32 workers (Libra's Fig. 12)", 4, "sparse",
+            [sparse(f"--workers 8,16,32 --plane xdp,udp,pisa --iterations 2 --warmup 1 --repeats 2 {SPARSE_LINKS}")], ("",)),
+    Section("sparse-jobs", "sparse", "the same with what a recommender and word embeddings push", 6, "sparse",
+            [sparse(f"{SPARSE_JOB} --tensors {TENSORS}/factorize", "recommender", plot=False),
              sparse(f"{SPARSE_JOB} --tensors {TENSORS}/words", "words", plot=False)],
             before=(f"mkdir -p {TENSORS}",
                     "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
@@ -394,16 +394,16 @@ SECTIONS = [
              allreduce("--hosts 4 --link 0 --sizes 16M", "links not shaped, offloads on")]),
     Section("traffic", "planes", "other traffic on the interface of an aggregator", 1.2, "traffic",
             [Run("env SECONDS_EACH=1 scripts/bench_traffic.sh", quick="=env REPEATS=1 SECONDS_EACH=1 scripts/bench_traffic.sh", json="text")]),
-    Section("ddp-mlp", "pytorch", "DistributedDataParallel, a perceptron of 25 million parameters, beside gloo", 1.6, "ddp",
-            ddp("mlp --steps 8"), ("",), draw="ddp_loss"),
-    Section("ddp-transformer", "pytorch", "DistributedDataParallel, a transformer of 32 million parameters, beside gloo", 2.5, "ddp",
-            ddp("transformer --batch 2 --steps 8"), ("",), draw="ddp_loss"),
+    Section("ddp-mlp", "pytorch", "DistributedDataParallel, a perceptron of 25 million parameters, beside gloo", 2.2, "ddp",
+            ddp("mlp --steps 16"), ("",), draw="ddp_loss"),
+    Section("ddp-transformer", "pytorch", "DistributedDataParallel, a transformer of 32 million parameters, beside gloo", 3, "ddp",
+            ddp("transformer --batch 2 --steps 12"), ("",), draw="ddp_loss"),
     Section("rates", "rates", "how fast rates are agreed on; a link that gets slower", 2, "rates",
             [Run("trib bench rates --runs 3 --repeats 20 --seconds 3", quick="--runs 1 --seconds 1 --repeats 3", plot=True)], ("",)),
     Section("deploy", "failover", "from the start of an aggregator to its answer", 0.4, "deploy",
             [Run(f"trib bench deploy --plane {name} --repeats 30", name, "--repeats 3") for name in ("udp", "xdp")]),
-    Section("kills", "failover", "48 kills: how long a job stands still", 1.4, "kills",
-            [Run("tests/net/test_recover.sh build/src/cli/trib 8", quick="=tests/net/test_recover.sh build/src/cli/trib 1",
+    Section("kills", "failover", "120 kills: how long a job stands still", 3, "kills",
+            [Run("tests/net/test_recover.sh build/src/cli/trib 20", quick="=tests/net/test_recover.sh build/src/cli/trib 1",
                  json="text")]),
     Section("migrate", "failover", "a running job goes to another aggregator", 0.8, "migrate",
             [Run("tests/net/test_star_migration.sh build/src/cli/trib 4", quick="=tests/net/test_star_migration.sh build/src/cli/trib 1",

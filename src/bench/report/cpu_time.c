@@ -119,7 +119,7 @@ bool cpu_wait_quiet(double seconds)
 	double until = (double)clock_now() * 1e-9 + seconds;
 
 	for (;;) {
-		const struct timespec nap = { .tv_nsec = 200000000 };
+		const struct timespec nap = { .tv_nsec = 100000000 };
 		static struct cpu_sample a, b;
 		double busy = 0;
 
