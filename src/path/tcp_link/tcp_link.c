@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define DEPTH 64u             /* messages that may be on their way */
-#define SHORTEST 32768u       /* bytes: shorter messages cost no more as packets */
+#define SHORTEST 6144u        /* bytes: shorter messages cost no more as packets */
 #define RECEIVE_CALLS 16u     /* before something is sent */
 #define RETRY_NS NSEC_PER_SEC /* 1 s after a failure; then 2 s, 4 s ... 32 s */
 #define FAILURES_MOST 6u
