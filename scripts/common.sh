@@ -86,7 +86,7 @@ build_flavour() {
 		;;
 	tsan)
 		configure build-tsan clang -Dwerror=true "${sanitize[@]}" -Db_sanitize=thread -Dc_args=-g1 &&
-			build build-tsan threads_tests src/cli/trib{,d} bench/peers/trib_allreduce examples/train
+			build build-tsan threads_tests src/cli/tribd bench/peers/trib_allreduce examples/train
 		;;
 	coverage)
 		configure build-coverage gcc -Dtests=enabled -Db_coverage=true -Doptimization=1 && build build-coverage

@@ -176,7 +176,7 @@ static void test_packets(void **state)
 }
 
 /* A message takes one call to send, and a few to receive while it comes in pieces. Beside it, only
- * packets about the paths are sent. */
+ * packets about the paths are sent, and on a crowded machine a few messages that TCP had no time for. */
 static void test_tcp(void **state)
 {
 	struct work works[] = {
@@ -192,7 +192,7 @@ static void test_tcp(void **state)
 		const struct cost *least = &works[i].least;
 
 		run(&works[i]);
-		assert_true(least->tcp_sends >= works[i].due);
+		assert_true(least->tcp_sends >= 0.9 * works[i].due);
 		assert_true(least->tcp_sends <= 2 * works[i].due);
 		assert_true(least->tcp_receives <= 6 * works[i].due);
 		assert_true(least->messages <= works[i].due * (0.15 + least->ms / 3));
