@@ -176,7 +176,8 @@ static void test_packets(void **state)
 }
 
 /* A message takes one call to send, and a few to receive while it comes in pieces. Beside it, only
- * packets about the paths are sent, and on a crowded machine a few messages that TCP had no time for. */
+ * packets about the paths are sent, and on a crowded machine a few messages that TCP had no time
+ * for. */
 static void test_tcp(void **state)
 {
 	struct work works[] = {
