@@ -259,6 +259,10 @@ faults() {
 		check "a worker sees its own gradients whose push has ended" pushed
 		by seen 4 --table faultyseen --workers 4 --keys 2000 --width 8 --pushes 150 --batch 60 --bounded 0
 		check "after a step, a worker sees what all have pushed up to there" pushed
+		push_by 4 --table faultyadam --optimizer adam --keys 3000 --width 8 --pushes 200 --batch 60
+		check "four workers push to a table with Adam" pushed
+		end TERM shard0
+		check "... the rows are those of one process that applies the log" "$trib" sparse audit "$work/rows0"
 	else
 		omit "links with faults need root, and a build with BPF programs"
 	fi

@@ -31,7 +31,8 @@ static const struct option rows[] = {
 	{ "bounded", 1, NULL, 's' },    { "mark", 1, NULL, 'm' },  { "pause", 1, NULL, 'u' },
 	{ "wait", 0, NULL, 'W' },       { "wire", 1, NULL, 'f' },  { "path", 1, NULL, 'a' },
 	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { "skew", 1, NULL, 'z' },
-	{ "drift", 1, NULL, 'd' },      { "sums", 1, NULL, 'S' },  { NULL, 0, NULL, 0 },
+	{ "drift", 1, NULL, 'd' },      { "sums", 1, NULL, 'S' },  { "optimizer", 1, NULL, 'o' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static void options_take(int argc, char **argv)
@@ -83,6 +84,9 @@ static void options_take(int argc, char **argv)
 			break;
 		case 'S':
 			given.sums = optarg;
+			break;
+		case 'o':
+			given.optimizer = optarg;
 			break;
 		case 'z':
 			given.skew = number;
@@ -145,6 +149,7 @@ static trib_sparse *table_open(int is_push)
 	options.parameters = (uint64_t)given.keys;
 	options.rate = 1;
 	options.largest = 256;
+	options.optimizer = given.optimizer;
 	options.wire = given.wire;
 	options.sums = is_push ? given.sums : NULL;
 	options.path = is_push ? given.path : "servers";
