@@ -286,6 +286,17 @@ def brief_sparse(runs):
                  rows) + notes(runs)
 
 
+def drift_recovery(curve, half):
+    """Seconds from the change until the updates a second are back at 95 % for the first time; None: they never are."""
+    before = middle([point["updates_per_s"] for point in curve[:half][-5:]])
+    seconds = 0
+    for point in curve[half:]:
+        seconds += point["seconds"]
+        if point["updates_per_s"] >= 0.95 * before:
+            return seconds
+    return None
+
+
 def sparse_drift(runs):
     """Updates a second and the hot share: before the change, right after it, and at the end."""
     rows = []
@@ -294,11 +305,13 @@ def sparse_drift(runs):
         for index, row in enumerate(run["result"]["results"]):
             curve = [point for point in run["result"]["curves"] if point["row"] == index]
             parts = [curve[max(0, half - 5):half], curve[half:half + 1], curve[half + 1:half + 2], curve[-5:]]
+            seconds = drift_recovery(curve, half)
             rows.append([row["system"], row["plane"]] +
                         [f"{count(middle([point['updates_per_s'] for point in part]))} "
-                         f"({percent(middle([point['hot_share'] for point in part]), 0)})" for part in parts])
-    return table(["system", "plane", "before: updates/s (hot)", "first iteration after", "second", "at the end"],
-                 rows) + notes(runs)
+                         f"({percent(middle([point['hot_share'] for point in part]), 0)})" for part in parts] +
+                        ["not in this run" if seconds is None else f"{seconds:.1f} s"])
+    return table(["system", "plane", "before: updates/s (hot)", "first iteration after", "second", "at the end",
+                  "back at 95 % after"], rows) + notes(runs)
 
 
 def sparse_store(runs):
