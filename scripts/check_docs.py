@@ -20,7 +20,7 @@ TEST = re.compile(r"`((?:test|fuzz)_\w+)`")
 SECTIONS = re.compile(r"\bONLY=([\w,-]+)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 DRAWN = re.compile(r"(?<![\w./-])[\w/-]+/[\w-]+\.[ch]\b")
-PICTURES = ("docs/how-it-works.md",)
+PICTURES = ("docs/architecture.md",)
 
 
 def anchors(text):
