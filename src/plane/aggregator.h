@@ -13,7 +13,7 @@
  *   lane        fragments of one lane: children, parent, rates
  *   core        the data, the tables, small helpers
  *
- * engine/dense.h alone decides what a sum is.
+ * It must not touch the controller, nor decide what a sum is: src/engine does.
  */
 #ifndef TRIB_PLANE_AGGREGATOR_H
 #define TRIB_PLANE_AGGREGATOR_H

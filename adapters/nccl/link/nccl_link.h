@@ -4,7 +4,7 @@
  * the one that connects to the one that listens, over LINK_STRIPES sockets.
  *
  * link_connect.c and link_accept.c make connections, link_move.c moves messages. Any thread may
- * call the functions of NCCL's table.
+ * call the functions of NCCL's table. It must not touch collectives, nor the library libtributary.
  */
 #ifndef TRIB_NCCL_LINK_H
 #define TRIB_NCCL_LINK_H

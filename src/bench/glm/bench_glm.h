@@ -9,6 +9,8 @@
  *
  * bench glm-kernel: samples a second of the loops, beside what the memory allows (glm_roofline.c).
  * It uses no network and no cluster.
+ *
+ * They must not touch the hot path: they measure the programs that users run.
  */
 #ifndef TRIB_BENCH_GLM_BENCH_GLM_H
 #define TRIB_BENCH_GLM_BENCH_GLM_H

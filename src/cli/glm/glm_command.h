@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * glm: the command trib glm: train, predict, inspect and make. It reads options and prints; the
- * work is done by src/glm through include/tributary/glm.h, and src/launch starts workers.
+ * work is done by src/glm through include/tributary/glm.h, and src/launch starts workers. It must
+ * not touch losses, matrices or the network.
  */
 #ifndef TRIB_CLI_GLM_COMMAND_H
 #define TRIB_CLI_GLM_COMMAND_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sparse: the command trib sparse. It reads options and prints; src/sparse does the work. A command
- * of its own has a file here, and a line in the table of sparse_command.c.
+ * of its own has a file here, and a line in the table of sparse_command.c. It must not touch rows,
+ * logs or sockets itself.
  */
 #ifndef TRIB_CLI_SPARSE_COMMAND_H
 #define TRIB_CLI_SPARSE_COMMAND_H
