@@ -58,6 +58,7 @@ WHOLE_CODE = {
     "plans": ("src/plan/", "src/cli/plan/", "src/base/"),
     "decisions": ("src/control/policy/", "src/control/placement/", "src/plan/", "src/base/"),
     "accuracy": (*SUMS, "src/bench/numbers/"),
+    "float-table": (*SUMS, "src/bench/numbers/"),
     "engine": (*SUMS, "src/bench/engine/", "src/plane/xdp/bpf/"),
     "planes": (*SUMS, "src/plane/", "src/net/", "src/daemon/", "src/bench/plane/", "src/bench/load/"),
     "planes-allreduce": None, "planes-cpu": None,  # also all that workers run
@@ -86,6 +87,12 @@ SPARSE_JOB = f"--workers 8,16,32 --plane udp --steps 6 --iterations 1 --warmup 2
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
 TENSORS = "build/bench-tensors"  # of a training's first steps, by eight workers
+MAKE_TENSORS = (f"mkdir -p {TENSORS}",
+                "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
+                f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/factorize",
+                "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words "
+                "--data $TRIB_DATA/text8-head/text8.split.head.xz "
+                f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/words")
 PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
 
 
@@ -279,6 +286,12 @@ SECTIONS = [
             before=(f"rm -f {GRADIENTS}",
                     f"trib run -n 4 -- build/examples/train --epochs 1 --quiet --gradients {GRADIENTS}"),
             after=(f"rm -f {GRADIENTS}",)),
+    Section("float-table", "accuracy", "sums of floats by table look-up (Libra's Table 2)", 0.6, "float_table",
+            [Run(f"trib bench float-table --data {TENSORS}/{job}.f32", label, "--sums 1000")
+             for job, label in (("factorize", "recommender"), ("words", "words"))],
+            before=(*MAKE_TENSORS, *(f"scripts/row_values.py {TENSORS}/{job}.f32 " + " ".join(f"{TENSORS}/{job}.{rank}" for rank in range(8))
+                                      for job in ("factorize", "words"))),
+            after=(f"rm -rf {TENSORS}",)),
     Section("short-training", "accuracy", "two networks trained with gradients in 32, 16 and 8 bits", 2.5, "short_training",
             [Run(f"{start} run -n 4 -- build/examples/train --quiet --model {model} {LEARN} --seed {seed} {more}".strip(),
                  f"{model}|{label}|{seed}", "--epochs 1 --samples 20000")
@@ -357,13 +370,7 @@ SECTIONS = [
     Section("sparse-jobs", "sparse", "the same with what a recommender and word embeddings push", 6, "sparse",
             [sparse(f"{SPARSE_JOB} --tensors {TENSORS}/factorize", "recommender", plot=False),
              sparse(f"{SPARSE_JOB} --tensors {TENSORS}/words", "words", plot=False)],
-            before=(f"mkdir -p {TENSORS}",
-                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
-                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/factorize",
-                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words "
-                    "--data $TRIB_DATA/text8-head/text8.split.head.xz "
-                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/words"),
-            after=(f"rm -rf {TENSORS}",)),
+            before=MAKE_TENSORS, after=(f"rm -rf {TENSORS}",)),
     Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 1.1, "sparse",
             [sparse(f"--workers 8 --plane xdp --systems hot,servers --memory {memory} --iterations 4", f"{memory}B", plot=False)
              for memory in ("256K", "1M", "4M")]),

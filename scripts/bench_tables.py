@@ -490,6 +490,19 @@ def accuracy(runs):
                   "99.9 % in a ring"], rows)
 
 
+def float_table(runs):
+    """Precision of sums; uniform values are in the result of each run, and shown once."""
+    found = {}
+    for run in runs:
+        for row in run["result"]["rows"]:
+            values = "gradients, " + run["label"] if row["values"] == "file" else row["values"]
+            found.setdefault((values, int(row["addends"])), {})[row["way"].split(",")[0]] = row
+    rows = [[values, addends] + [f"{by['table'][field]:.4f} %" for field in ("median", "mean")] + [f"{by['table']['worst']:.2g}"] +
+            [f"{by[way]['mean']:.4f} %" for way in ("fixed point of 32 bits", "fixed point of hot rows")]
+            for (values, addends), by in found.items()]
+    return table(["values", "addends", "table: median", "mean", "worst", "blocks: mean", "hot rows: mean"], rows)
+
+
 def short_training(runs):
     by = {}
     for run in runs:
