@@ -345,12 +345,14 @@ SECTIONS = [
              glm("--hosts 2,4,8 --features 1000000 --nonzeros 15 --batch 16 --rows 8192 --epochs 20 --repeats 3 "
                  "--systems model,mpi --plane xdp", "15, as avazu")], ("",)),
     Section("glm-parallel", "glm", "model beside data parallelism (P4SGD's Fig. 9)", 0.8, "glm_parallel",
-            [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 256 --epochs 2 --repeats 2 --systems model,data {GLM_PAPER}",
+            [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 256 --epochs 2 --repeats 2 --systems model,vanilla,data {GLM_PAPER}",
                  plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],
             ("-47236", "-332710", "-1000000")),
     Section("glm-batch", "glm", "larger mini-batches, eight hosts (P4SGD's Fig. 10)", 1, "glm_batch",
             [glm("--hosts 8 --features 47236,332710,1000000 --batch 16,64,256,1024 --rows 512 --epochs 6 --repeats 3 "
-                 f"--systems model {GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")]),
+                 f"--systems model {GLM_PAPER}", plot=True,
+                 quick="--hurry --repeats 1 --epochs 1 --features 5000,10000 --batch 16,64")],
+            ("-47236", "-332710", "-1000000")),
     Section("glm-hosts", "glm", "one to eight workers, beside CPUSync (P4SGD's Fig. 12 and 13)", 1.2, "glm_hosts",
             [glm("--hosts 1,2,4,8 --features 47236,1000000 --batch 16 --rows 256 --epochs 4 --repeats 2 --systems model,mpi "
                  f"{GLM_PAPER}", plot=True, quick="--hurry --repeats 1 --epochs 1 --features 5000,10000")],
