@@ -257,6 +257,8 @@ SECTIONS = [
     Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 2.5, "latency",
             [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 500 --repeats 3",
                      "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
+    Section("latency-faults", "latency", "8 x 32 bits, with lost, doubled and reordered packets", 0.5, "latency_faults",
+            [Run("scripts/bench_faults.py", quick="--repeats 1 --iterations 50 --planes udp")]),
     Section("latency-many", "latency", "1000 x 1 KB posted together on four hosts", 0.5, "latency",
             [latency("--hosts 4 --sizes 1K --many 1000 --systems xdp,udp,auto,dense --against openmpi --repeats 3",
                      "--many 50 --hurry --repeats 1 --iterations 20 --warmup 2", False)]),
