@@ -368,6 +368,7 @@ static void explore_each(void **state)
 		{ "two workers, scales", 2, 1, 3, true, 0, 1000 },
 		{ "two workers, two slots, scales", 2, 2, 2, true, 0, 3000 },
 		{ "three workers, one slot", 3, 1, 3, false, 0, 10000 },
+		{ "three workers, two slots", 3, 2, 2, false, 0, 30000 },
 		{ "three workers, scales", 3, 2, 4, true, 2000, 20000 },
 		{ "three workers, four slots", 3, 4, 8, true, 1000, 20000 },
 	};

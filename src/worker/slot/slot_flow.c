@@ -7,6 +7,8 @@
 #define TIMEOUT_FIRST (2000 * US) /* 2 ms while the round-trip time is unknown */
 #define TIMEOUT_MIN (200 * US)
 #define TIMEOUT_MAX (100000 * US)
+#define TRIES_EACH 4u /* packets with the same timeout, before it doubles */
+#define DOUBLED_MOST 10u
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
 #define OVERTAKEN 8u          /* results of later operations: more than the network swaps */
@@ -51,19 +53,22 @@ static uint64_t first_timeout(const struct slot_flow *flow)
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
 
+/*
+ * A sum needs the packets of all children and the result at each of them, so with loss it often
+ * takes several tries. If each one doubled the timeout, the last one would wait for most of the
+ * time.
+ */
 static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 {
-	uint64_t timeout;
+	unsigned doubled = tries ? (tries - 1) / TRIES_EACH : 0;
+	uint64_t timeout = flow->timeout << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
 
-	if (tries <= 1)
-		return flow->timeout;
-	timeout = flow->timeout << (tries <= 11 ? tries - 1 : 10);
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
 
 /*
  * When the operation has to be sent; 0: now. The timer counts from the last result, as operations
- * queue behind each other. It doubles only while no result comes at all. Results that overtake an
+ * queue behind each other. It grows only while no result comes at all. Results that overtake an
  * operation show that it was lost, before its timer does.
  */
 static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *entry)
