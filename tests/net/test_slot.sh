@@ -156,11 +156,13 @@ said() { # WORDS RANK...
 	done
 }
 endless=(--rounds 100000000 --only allreduce --max 60)
+waits_told() { "$trib" net exec --name $a s1 -- "$trib" explain "$at" | grep -qE 'Its ranks wait for sums (polling|sleeping) \('; }
 up $a --hosts 4 --servers 1
 [ "$planes" = udp ] || hold_frames
 for plane in $planes; do
 	aggregator s1 --plane "$plane" && aggregator_ready
 	workers "${endless[@]}"
+	check "... and trib explain says how they wait" wait_for 10 waits_told
 	end "${pids[2]}"
 	echo "$plane: a worker is killed"
 	said 'error peer.*rank 2 \(host' 0 1 3
