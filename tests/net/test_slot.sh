@@ -156,7 +156,7 @@ said() { # WORDS RANK...
 	done
 }
 endless=(--rounds 100000000 --only allreduce --max 60)
-waits_told() { "$trib" net exec --name $a s1 -- "$trib" explain "$at" | grep -qE 'Its ranks wait for sums (polling|sleeping) \('; }
+waits_told() { "$trib" net exec --name $a s1 -- "$trib" explain --aggregator "$at" | grep -qE 'Its ranks wait for sums (polling|sleeping) \('; }
 up $a --hosts 4 --servers 1
 [ "$planes" = udp ] || hold_frames
 for plane in $planes; do
