@@ -353,7 +353,7 @@ SECTIONS = [
                  plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],
             ("-47236", "-332710", "-1000000")),
     Section("glm-batch", "glm", "larger mini-batches, eight hosts (P4SGD's Fig. 10)", 1, "glm_batch",
-            [glm("--hosts 8 --features 47236,332710,1000000 --batch 16,64,256,1024 --rows 512 --epochs 6 --repeats 3 "
+            [glm("--hosts 8 --features 47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 3 --repeats 2 "
                  f"--systems model {GLM_PAPER}", plot=True,
                  quick="--hurry --repeats 1 --epochs 1 --features 5000,10000 --batch 16,64")],
             ("-47236", "-332710", "-1000000")),
