@@ -103,9 +103,9 @@ static void test_interleavings(void **state)
 
 /* ---- how many micro-batches ---- */
 
-static uint32_t micros_of(double backward, double sum, double journey)
+static uint32_t micros_of(double backward, double cut, double journey)
 {
-	struct pipeline_cost cost = { .backward = backward, .sum = sum, .journey = journey };
+	struct pipeline_cost cost = { .backward = backward, .cut = cut, .journey = journey };
 
 	return pipeline_micros(&cost, 8);
 }

@@ -48,12 +48,12 @@ static inline struct pipeline_step pipeline_next(const struct pipeline *line, ui
 /* What a mini-batch costs a worker, in any unit of time. */
 struct pipeline_cost {
 	double backward; /* of all its rows; forward takes about as long */
-	double sum;      /* to post one more sum, and to take its result */
+	double cut;      /* of one more micro-batch: to post its sum, to take the result, ... */
 	double journey;  /* of a sum, from post to result */
 };
 
 /*
- * Into how many micro-batches to cut a mini-batch, `most` at most. Each cut costs a sum. It hides
+ * Into how many micro-batches to cut a mini-batch, `most` at most. Each cut has a cost. It hides
  * the journey of the last sum behind the backwards of all other micro-batches.
  */
 static inline uint32_t pipeline_micros(const struct pipeline_cost *cost, uint32_t most)
@@ -63,7 +63,7 @@ static inline uint32_t pipeline_micros(const struct pipeline_cost *cost, uint32_
 
 	for (uint32_t micros = 2; micros <= most; micros++) {
 		double hidden = cost->backward * (micros - 1) / micros;
-		double time = cost->sum * (micros - 1);
+		double time = cost->cut * (micros - 1);
 
 		if (hidden < cost->journey)
 			time += cost->journey - hidden;

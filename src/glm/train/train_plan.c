@@ -16,6 +16,7 @@
 #define SUM_NS 20000     /* to post one more sum, and to take its result */
 #define JOURNEY_NS 30000 /* of a sum that a few workers wait for */
 #define DENSE_SHARE 0.25 /* about where rows are stored as dense ones */
+#define GRADIENT_NS 0.5  /* to read and write a value of the gradient, from the last cache */
 #define RATE_ADAGRAD 0.5
 #define RATE_ALIKE 2.0
 #define RATE_SGD 1.0
@@ -147,6 +148,12 @@ static double rate_choose(const struct train_rule *rule, const struct glm_stats 
 	return RATE_SGD / (loss_curvature(rule->loss) * likeness);
 }
 
+/* The share of values that are not zero. */
+static double density(const struct glm_stats *stats)
+{
+	return (double)stats->nonzeros / (double)stats->rows / stats->columns;
+}
+
 /*
  * A worker's forward or backward of a mini-batch, in values of sparse rows. Loops over dense rows
  * do about four times, and over codes 16 times as many in the same time.
@@ -154,12 +161,20 @@ static double rate_choose(const struct train_rule *rule, const struct glm_stats 
 static double batch_work(const struct train_rule *rule, const struct glm_stats *stats,
                          uint32_t workers)
 {
-	double share = (double)stats->nonzeros / (double)stats->rows / stats->columns;
 	double work = (double)stats->columns * rule->batch * rule->classes / workers;
 
-	if (share < DENSE_SHARE)
-		return work * share;
+	if (density(stats) < DENSE_SHARE)
+		return work * density(stats);
 	return work / (rule->bits ? 16 : 4);
+}
+
+/* One more micro-batch, in ns. With dense rows it reads and writes the whole gradient once more. */
+static double cut_cost(const struct train_rule *rule, const struct glm_stats *stats,
+                       uint32_t workers)
+{
+	double values = (double)stats->columns * rule->classes / workers;
+
+	return SUM_NS + (density(stats) < DENSE_SHARE ? 0 : values * GRADIENT_NS);
 }
 
 /* From sizes alone, so that all workers choose the same. */
@@ -167,7 +182,7 @@ static uint32_t micro_choose(const trib_glm_options *o, const struct train_rule 
                              const struct glm_stats *stats, uint32_t workers)
 {
 	struct pipeline_cost cost = { .backward = batch_work(rule, stats, workers) * VALUE_NS,
-		                      .sum = SUM_NS,
+		                      .cut = cut_cost(rule, stats, workers),
 		                      .journey = JOURNEY_NS };
 	uint32_t micros, micro;
 
