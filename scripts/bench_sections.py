@@ -489,7 +489,7 @@ SECTIONS = [
     Section("sixteen-sparse", "sparse", "the same on 16 cores", 2, "sparse",
             [sparse(f"--systems hot,servers --plane xdp,udp --workers {n} --iterations 3 --warmup 2 --repeats 2 {SPARSE_LINKS}",
                     plot=False) for n in (8, 16, 32)], cores=16),
-    Section("sixteen-glm", "sixteen", "linear models on one to eight workers (P4SGD's Fig. 12)", 1.2, "glm_hosts",
+    Section("sixteen-glm", "glm", "linear models on one to eight workers (P4SGD's Fig. 12)", 1.2, "glm_hosts",
             [glm("--hosts 1,2,4,8 --features 47236,332710,1000000 --batch 16 --rows 512 --epochs 4 --systems model "
                  f"{GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")], cores=16),
 ]
