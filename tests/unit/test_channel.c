@@ -527,6 +527,33 @@ static void test_token_on_cut_path(void **state)
 	talk_end(&talk);
 }
 
+/*
+ * The first packets of a path may all be lost, and so may the first questions. Meanwhile the peer
+ * is heard now and then. Its packets do not put off the next question.
+ */
+static void test_first_packets_lost(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 100; seed++) {
+		struct talk talk;
+
+		talk_start(&talk, 1, seed);
+		talk.ways[0].least = talk.ways[0].most = 14000;
+		talk.ways[1].least = talk.ways[1].most = 2;
+		talk_open(&talk);
+		talk.net.paths[0].loss = 1;
+		talk.ways[0].messages++;
+		net_run(&talk.net, talk.net.now + 60 * NET_MS);
+		talk.net.paths[0].loss = 0.3;
+		for (unsigned i = 0; i < 150 && !talk.ways[0].came; i++) {
+			talk.ways[1].messages++;
+			net_run(&talk.net, talk.net.now + 55 * NET_MS);
+		}
+		assert_int_equal(talk.ways[0].came, 1);
+		talk_end(&talk);
+	}
+}
+
 /* ---- errors ---- */
 
 /* Two messages may come, and no more until others are granted. */
@@ -666,16 +693,27 @@ static void test_bye_too_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),         cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_cuts),          cmocka_unit_test(test_sum_of_paths),
-		cmocka_unit_test(test_unlike_paths),  cmocka_unit_test(test_random_loss),
-		cmocka_unit_test(test_background),    cmocka_unit_test(test_shared_link),
-		cmocka_unit_test(test_queue),         cmocka_unit_test(test_recovery),
-		cmocka_unit_test(test_token),         cmocka_unit_test(test_token_on_cut_path),
-		cmocka_unit_test(test_credit),        cmocka_unit_test(test_death),
-		cmocka_unit_test(test_idle),          cmocka_unit_test(test_wrong_key),
-		cmocka_unit_test(test_version),       cmocka_unit_test(test_bye),
-		cmocka_unit_test(test_bye_too_early), cmocka_unit_test(test_short_link),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_sum_of_paths),
+		cmocka_unit_test(test_unlike_paths),
+		cmocka_unit_test(test_random_loss),
+		cmocka_unit_test(test_background),
+		cmocka_unit_test(test_shared_link),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_recovery),
+		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_token_on_cut_path),
+		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_wrong_key),
+		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_bye),
+		cmocka_unit_test(test_bye_too_early),
+		cmocka_unit_test(test_short_link),
+		cmocka_unit_test(test_first_packets_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,10 +147,11 @@ static uint64_t silence_at(const struct channel_path *p)
 	return p->quiet_since + (p->silences + 1) * silence_ns(p);
 }
 
-/* When a path is asked because it does not answer. Each question is more patient. */
+/* When a path is asked because it does not answer. Each question is more patient. Packets of a peer
+ * that pauses again and again, e.g. heartbeats, do not put the next one off. */
 static uint64_t ask_at(const struct channel *channel, const struct channel_path *p)
 {
-	uint64_t from = p->asked_at > p->quiet_since ? p->asked_at : p->quiet_since;
+	uint64_t from = p->asked ? p->asked_at : p->quiet_since;
 	uint64_t patience = path_window_patience(&p->window);
 
 	if (channel->config.patient)
