@@ -26,7 +26,7 @@ import tempfile
 PARTS = [
     ("the XDP program adds, and sends the result to all ports", r"bpf_prog_|xdp|dev_map|devmap|veth_ndo_xdp|bpf_"),
     ("waiting: looking at an empty socket, and yielding", r"sched_yield|pick_|schedule|yield|rseq|update_curr|"
-     r"recvmsg|recv\b|__skb_.*recv|udp_recv|wait_|entity|finish_task|dequeue|sock_recv|lane_slot_drive|poll"),
+     r"recvmsg|recv\b|__skb_.*recv|udp_recv|wait_|entity|finish_task|dequeue|sock_recv|slot_drive|poll"),
     ("veth and softirq: from one namespace to the other", r"veth|napi|softirq|net_rx|netif|dev_hard|__dev_queue|backlog|"
      r"enqueue_to|eth_type|skb_scrub|gro_"),
     ("the kernel sends: UDP, IP, routes", r"udp_send|ip_make|ip_append|ip_output|ip_finish|ip_send|ip_local|sock_alloc|alloc_skb|"
@@ -41,7 +41,7 @@ WORKER = "the library: request, encode, checksum, timers, decode"
 BENCH = "the benchmark itself: vectors, times, checks"
 OTHER = "the rest of the kernel"
 COUNTED = 100  # calls
-POLLS = r"recv|sched_yield|clock_gettime|lane_slot_drive|^pass$|udp_receive|wait_"
+POLLS = r"recv|sched_yield|clock_gettime|slot_drive|^pass$|udp_receive|wait_"
 
 
 def run(*words, **more):

@@ -5,10 +5,10 @@
  * none of these) and a byte that gives its length. What the rank sends is sound. It joins only
  * within what it asked for, and an error has clean words.
  */
-#include "engine/engines.h"
 #include "base/log.h"
 #include "fuzz.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_engine_table.h"
 #include "worker/trees/trees.h"
 #include "wire/brief.h"
 #include "wire/parse.h"
@@ -110,7 +110,7 @@ static void begin(uint8_t how)
 		                            .tcp = how & 1 };
 	demand(udp_resolve("127.0.0.1:9", 0, &trunk.aggregator) == TRIB_OK);
 	comm.config.controller.length = how & 2 ? trunk.aggregator.length : 0;
-	trunk.engine = how & 4 ? ENGINE_SLOT : 0;
+	trunk.engine = lane_engine_find(how & 4 ? ENGINE_SLOT : ENGINE_DENSE);
 	trunk.n_lanes = 1;
 	trunk.lanes[0] = &lane;
 	lane.comm = &comm;
@@ -128,7 +128,7 @@ static void look_at(trib_status status)
 		demand(welcome->lanes >= 1 && welcome->lanes <= LANES);
 		demand(welcome->payload >= WIRE_PAYLOAD_MIN && welcome->payload <= 1500 &&
 		       welcome->payload % 8 == 0);
-		demand(welcome->engine == trunk.engine);
+		demand(welcome->engine == trunk.engine->number);
 	} else {
 		demand(!welcome->cookie || status < 0);
 	}

@@ -7,7 +7,6 @@
 #include "worker/api/api.h"
 #include "worker/comm/residual.h"
 #include "worker/requests/requests.h"
-#include "worker/transport/lane_slot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -398,8 +397,8 @@ trib_status trib_drop_residual(trib_comm *comm, const char *name)
 static trib_status push(trib_status status, trib_request *const *request)
 {
 	if (status == TRIB_OK && request && *request && !atomic_load(&(*request)->is_held) &&
-	    (*request)->small)
-		lane_slot_push((*request)->comm);
+	    (*request)->driven)
+		(*request)->driven->push((*request)->comm);
 	return status;
 }
 

@@ -2,7 +2,6 @@
 /* Waiting for requests, and the message of a timeout. */
 #include "worker/api/api.h"
 #include "worker/ranks/direct_io.h"
-#include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -37,8 +36,8 @@ trib_status trib_test(trib_request **request)
 	if (status != TRIB_OK)
 		return status;
 	held = atomic_load(&(*request)->is_held);
-	if (!held && (*request)->small)
-		lane_slot_poll(comm);
+	if (!held && (*request)->driven)
+		(*request)->driven->poll(comm);
 	if (!held && (*request)->direct)
 		direct_poll(comm);
 	pthread_mutex_lock(&comm->lock);
@@ -224,11 +223,11 @@ static bool wait_until(struct trib_request *request, uint64_t start, uint64_t de
 	uint64_t now = start;
 	bool ended, started = wait_started(request, deadline, &now);
 
-	if (started && request->small)
-		now = lane_slot_drive(comm, request, now, deadline);
+	if (started && request->driven)
+		now = request->driven->drive(comm, request, now, deadline);
 	if (started && request->direct)
 		direct_drive(comm, request, deadline);
-	ended = started && request->small && atomic_load(&request->done);
+	ended = started && request->driven && atomic_load(&request->done);
 	if (!ended) {
 		ended = wait_for_others(request, start, deadline);
 		now = clock_now();

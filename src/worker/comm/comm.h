@@ -20,6 +20,7 @@
 #include "path/virtual/discovery.h"
 #include "plan/tree/tree.h"
 #include "worker/comm/lane.h"
+#include "worker/comm/lane_engine.h"
 #include "worker/comm/ledger.h"
 #include "worker/comm/request.h"
 #include "worker/comm/ring_mail.h"
@@ -94,6 +95,8 @@ struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
 	struct striping striping; /* n is 0: there are no such lanes */
 	bool slot;                /* slot lanes: small vectors only */
+	/* The lanes' engine, if the thread that waits for a request drives them; NULL: no. */
+	const struct lane_engine *driven;
 };
 
 /* Progress of leaving one shared star and joining the next; sharing/star_switch.c. */
@@ -150,7 +153,7 @@ struct trib_comm {
 	struct ring_mail *ring_mail;         /* NULL: the same */
 	struct direct_io *direct;            /* ranks/direct_io.h; NULL: the same */
 
-	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
+	/* Held by the thread that drives the slot lanes; see transport/lane_slot.c. */
 	pthread_mutex_t slot_driver;
 	_Atomic unsigned driver_waits; /* threads that sleep in comm_wait_driver() */
 	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */

@@ -3,7 +3,7 @@
  * A lane: an independent stream of fragments to one aggregator, with a thread of its own.
  * This header has the lane's data and its mailbox. Threads of the user and of other rooms
  * only post rounds to the mailbox and read the atomic fields. The thread is
- * transport/lane_thread.c.
+ * the engine's: transport/lane_dense.c, lane_slot.c.
  */
 #ifndef TRIB_WORKER_COMM_LANE_H
 #define TRIB_WORKER_COMM_LANE_H
@@ -21,7 +21,7 @@
 
 struct kept_round;
 struct lane_carrier;
-struct lane_slots;
+struct lane_engine;
 struct trib_comm;
 struct trunk;
 
@@ -58,6 +58,7 @@ struct lane_cursor {
 struct lane {
 	struct trib_comm *comm;
 	struct trunk *trunk;
+	const struct lane_engine *engine;   /* the trunk's */
 	const struct lane_carrier *carrier; /* udp or tcp: transport/lane_carrier.h */
 	unsigned index;                     /* within its trunk: the lane's number on the wire */
 	unsigned number;                    /* within the communicator */
@@ -89,8 +90,7 @@ struct lane {
 
 	/* Of the lane's thread alone: */
 	struct stream stream;
-	struct lane_slots
-		*slots; /* of a slot lane, transport/lane_slot.c; NULL: the lane is dense */
+	void *own; /* the engine's; NULL: it has none */
 	struct pacer pacer;
 	struct meter meter;
 	struct closed_port closed; /* what is said of the aggregator's port */

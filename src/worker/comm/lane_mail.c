@@ -23,10 +23,7 @@ void lane_post(struct lane *lane, struct round *round)
 	while (!atomic_compare_exchange_weak_explicit(&lane->posted, &round->next, round,
 	                                              memory_order_release, memory_order_relaxed))
 		;
-	if (lane->slots)
-		atomic_store(&lane->comm->slot_mail, true); /* the thread that posts also drives */
-	else
-		lane_wake(lane);
+	lane->engine->posted(lane);
 }
 
 struct round *lane_take_mail(struct lane *lane, uint64_t now)

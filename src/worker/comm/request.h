@@ -17,6 +17,7 @@
 
 #define REQUEST_NAME_MAX 64
 
+struct lane_engine;
 struct ledger;
 struct residual;
 struct round_spec;
@@ -41,17 +42,17 @@ struct trib_request {
 	size_t count;
 	bool fits;   /* it is small enough for slots: the same on all ranks */
 	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */
-	bool small;  /* it goes through the slot lane: the thread that waits for it drives that lane
-	              */
 	bool direct; /* it goes directly to the other ranks: the thread that waits drives the
 	                channels */
+	/* The lanes' engine, if the thread that waits for the request drives them; NULL: no. */
+	const struct lane_engine *driven;
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */
 	uint32_t signature;  /* of a user's call, wire_call_sign(); 0: not computed */
 	uint64_t bytes, started_at;
 	/* It waits for its start: its vectors, and its place in trib_comm.trial. Until then the
-	 * trial's thread owns `small` and `direct`. */
+	 * trial's thread owns `driven` and `direct`. */
 	_Atomic bool is_held;
 	struct round_spec *held;
 	size_t n_held;

@@ -10,12 +10,13 @@
 #include "wire/packet.h"
 
 struct lane;
+struct lane_engine;
 
 struct trunk {
-	unsigned tree;  /* the tree's number */
-	uint8_t engine; /* of the aggregator, see engine/engines.h */
-	uint32_t star;  /* of a shared star: its number in the plan */
-	double share;   /* of every vector, relative to the shares of the other trunks */
+	unsigned tree; /* the tree's number */
+	uint32_t star; /* of a shared star: its number in the plan */
+	double share;  /* of every vector, relative to the shares of the other trunks */
+	const struct lane_engine *engine; /* of its lanes; the JOIN names it */
 	struct udp_address aggregator;
 	uint64_t ranks; /* bits of the ranks below this aggregator; 0: all ranks */
 	unsigned hops;

@@ -30,7 +30,6 @@
 #include "worker/failover/failover.h"
 #include "worker/failover/recover_plan.h"
 #include "worker/requests/requests.h"
-#include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -447,7 +446,8 @@ static trib_status post_all(struct recovery *recovery)
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
-	lane_slot_push(comm);
+	if (comm->small.driven)
+		comm->small.driven->push(comm);
 	return status;
 }
 

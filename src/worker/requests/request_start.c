@@ -544,6 +544,7 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 	bool by_ranks = comm_is_ring(comm) || trial_take_way(request, specs, n) == WAY_RANKS;
 	bool direct = takes_direct(request, specs, n, by_ranks);
 	bool ring = !direct && takes_ring(request, n, by_ranks);
+	const struct lane_set *set = &comm->own;
 	trib_status status = direct || ring ? request_open_ring(comm) : TRIB_OK;
 
 	if (status != TRIB_OK)
@@ -562,9 +563,11 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 		request->ledger->fits = request->fits;
 		request->ledger->tiny = request->tiny;
 	}
-	request->small = !comm->recovering && !comm->turn_client &&
-	                 comm_takes_slots(comm, request->fits, request->tiny);
-	status = start_in_lanes(request, specs, n, request->small ? &comm->small : &comm->own);
+	if (!comm->recovering && !comm->turn_client &&
+	    comm_takes_slots(comm, request->fits, request->tiny))
+		set = &comm->small;
+	request->driven = set->driven;
+	status = start_in_lanes(request, specs, n, set);
 	if (status == TRIB_OK && comm->turn_client)
 		requests_start(comm);
 	return status;

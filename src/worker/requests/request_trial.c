@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "worker/ranks/direct_io.h"
 #include "worker/ranks/ring_thread.h"
-#include "worker/transport/lane_slot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -261,8 +260,8 @@ static bool start(struct trib_request *request, struct way_class *class)
 		request->started_at = clock_now();
 	}
 	status = request_start(request, specs, request->n_held);
-	if (status == TRIB_OK && request->small)
-		lane_slot_push(comm);
+	if (status == TRIB_OK && request->driven)
+		request->driven->push(comm);
 	pthread_mutex_unlock(&comm->posting);
 	if (status != TRIB_OK)
 		comm_fail(comm, status, "%s", trib_last_error());

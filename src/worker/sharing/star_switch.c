@@ -10,6 +10,7 @@
  */
 #include "worker/sharing/sharing.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_engine_table.h"
 #include "worker/transport/transport.h"
 #include "worker/trees/trees.h"
 
@@ -160,6 +161,7 @@ static trib_status begin_join(struct trib_comm *comm)
 		seconds = JOIN_MIN;
 	memset(trunk, 0, sizeof(*trunk));
 	trunk->tree = config->own_trees + comm->star.number;
+	trunk->engine = lane_engine_find(ENGINE_DENSE);
 	trunk->star = comm->star.number;
 	trunk->share = 1;
 	trunk->aggregator = comm->star_switch.to;

@@ -3,6 +3,8 @@
  * The end of a round. The user gets the buffers back when the last round of a request finishes.
  * If other ranks may still need a large part of it, the round is held for a moment: mostly all
  * ranks have finished by then, and nothing has to be copied aside (comm/ledger.h).
+ *
+ * When a lane's thread ends, so do all of the lane's rounds.
  */
 #include "worker/transport/lane_internal.h"
 
@@ -82,4 +84,20 @@ void lane_forget_kept(struct lane *lane)
 
 	if (lane->kept && lane->kept->end <= low)
 		ledger_forget(lane, low);
+}
+
+void lane_go_quiet(struct lane *lane)
+{
+	lane_take_posts(lane, clock_now());
+	lane_finish_held(lane, UINT64_MAX);
+	pthread_mutex_lock(&lane->comm->lock);
+	for (struct round *round = lane->stream.first; round; round = round->next)
+		ledger_note(round);
+	pthread_mutex_unlock(&lane->comm->lock);
+	stream_clear(&lane->stream);
+	ledger_let_go(lane);
+	pthread_mutex_lock(&lane->comm->lock);
+	lane->comm->quiet_lanes++;
+	pthread_cond_broadcast(&lane->comm->changed);
+	pthread_mutex_unlock(&lane->comm->lock);
 }

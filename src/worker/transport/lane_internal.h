@@ -22,14 +22,20 @@ static inline struct wire_unsent lane_unsent(const struct lane *lane,
 		                     .pos = wire_pos(lane->index, position) };
 }
 
+/* Hands what was posted to the stream. */
+static inline void lane_take_posts(struct lane *lane, uint64_t now)
+{
+	struct round *rounds = lane_take_posted(lane, now), *round;
+
+	while ((round = round_pop(&rounds)))
+		if (!stream_post(&lane->stream, round, now))
+			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, LANE_NO_MEMORY);
+}
+
 /* lane_receive.c: handles the packets that have come. False: none has. */
 bool lane_receive(struct lane *lane, uint64_t now);
 /* Is a control packet for this lane, from its aggregator? */
 bool lane_owns(const struct lane *lane, const struct wire_control *header);
-
-/* lane_thread.c: the thread's end: lets go of users' buffers, and wakes those that wait for that.
- */
-void lane_go_quiet(struct lane *lane);
 
 /* lane_send.c: sends what the stream has. True: the socket is full. *sent: something left. */
 bool lane_send(struct lane *lane, uint64_t now, bool *sent);
@@ -43,6 +49,8 @@ void lane_on_over(void *context, struct round *round);
 void lane_finish_held(struct lane *lane, uint64_t now);
 /* Frees copies that no rank can need any more. */
 void lane_forget_kept(struct lane *lane);
+/* The thread's end: lets go of users' buffers, and wakes those that wait for that. */
+void lane_go_quiet(struct lane *lane);
 
 /* The token that the lane's reports show. */
 static inline uint32_t lane_token(const struct lane *lane)

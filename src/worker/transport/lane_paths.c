@@ -19,13 +19,13 @@
 
 /* ---- the search ---- */
 
-/* Slot lanes carry small vectors, and need no second path. */
+/* Lanes of small vectors need no second path. */
 static unsigned count_trees(const struct trib_comm *comm)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < comm->n_trunks; i++)
-		n += !comm->trunks[i].engine;
+		n += !comm->trunks[i].engine->small;
 	return n;
 }
 
@@ -61,7 +61,7 @@ static struct discovery *start(struct trib_comm *comm)
 {
 	struct discovery *discovery = NULL;
 
-	for (unsigned i = 0; i < comm->n_trunks && !comm->trunks[i].engine; i++) {
+	for (unsigned i = 0; i < comm->n_trunks && !comm->trunks[i].engine->small; i++) {
 		discovery_stop(discovery);
 		if (discovery_start(&comm->trunks[i].aggregator, &discovery) != TRIB_OK) {
 			log_info("lanes have no paths of their own: %s", trib_last_error());
@@ -114,7 +114,7 @@ bool lane_paths_from(struct lane *lane, struct udp_address *from)
 	const struct virtual_path *path;
 
 	lane->path = PATHS_MAX;
-	if (!paths->n || lane->trunk->engine)
+	if (!paths->n || lane->engine->small)
 		return false;
 	path = &paths->paths[flow % paths->n];
 	if (udp_same(&path->to, &lane->peer))
@@ -174,7 +174,7 @@ static void put(struct lane *lane, unsigned path, uint64_t now)
 	struct lane_paths *paths = &lane->comm->paths;
 
 	lane->path = path;
-	if (!paths->n || lane->trunk->engine)
+	if (!paths->n || lane->engine->small)
 		return;
 	pthread_mutex_lock(&paths->lock);
 	places_put(&paths->places, lane->number, path, now);
@@ -193,7 +193,7 @@ static unsigned best_path(struct lane *lane, uint64_t now)
 	bool rests = stream_is_idle(&lane->stream), rated = lane->meter.rates != lane->rated;
 	unsigned best = lane->path;
 
-	if (!paths->n || lane->trunk->engine || (rests ? lane->rests : !rated))
+	if (!paths->n || lane->engine->small || (rests ? lane->rests : !rated))
 		return best;
 	lane->rests = rests;
 	lane->rated = lane->meter.rates;
@@ -214,7 +214,7 @@ static unsigned next_path(struct lane *lane, uint64_t now)
 	struct lane_paths *paths = &lane->comm->paths;
 	unsigned best;
 
-	if (!paths->n || lane->trunk->engine)
+	if (!paths->n || lane->engine->small)
 		return PATHS_MAX;
 	pthread_mutex_lock(&paths->lock);
 	if (lane->path < paths->n)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/transport/lane_slot.h"
+/*
+ * Lanes of the slot engine: small vectors, driven by the thread that waits for them. The thread
+ * that holds comm->slot_driver drives all of them: it takes rounds from the mailboxes, sends and
+ * receives. A user's thread drives while it waits, so nothing is handed to another thread. The
+ * lanes' own threads drive when no user does, and send heartbeats.
+ */
+#include "worker/transport/lane_engine_table.h"
 #include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_internal.h"
 
@@ -40,18 +46,23 @@ struct lane_slots {
 	_Atomic bool awake;   /* the lane's thread watches the socket; set under slot_driver */
 };
 
+static inline struct lane_slots *slots_of(const struct lane *lane)
+{
+	return lane->own;
+}
+
 /* ---- packets ---- */
 
 static struct wire_unsent unsent_of(const struct lane *lane, uint64_t position)
 {
-	return (struct wire_unsent){ .proof = lane->slots->proof,
+	return (struct wire_unsent){ .proof = slots_of(lane)->proof,
 		                     .pos = wire_pos(lane->index, position) };
 }
 
 /* The next packet that is due, sealed; 0: none. */
 static uint32_t next_packet(struct lane *lane, uint64_t now, uint8_t *packet)
 {
-	struct slot_stream *ops = &lane->slots->ops;
+	struct slot_stream *ops = &slots_of(lane)->ops;
 	struct wire_header *header = (void *)packet;
 	uint32_t bytes = slot_stream_next(ops, now, packet);
 	struct wire_unsent unsent;
@@ -93,7 +104,7 @@ static void send_packets(struct lane *lane, uint64_t now)
 	do {
 		bytes[n] = next_packet(lane, now, at);
 		at += bytes[n];
-	} while (bytes[n] && ++n < SEND_MOST && slot_stream_may_have(&lane->slots->ops, now));
+	} while (bytes[n] && ++n < SEND_MOST && slot_stream_may_have(&slots_of(lane)->ops, now));
 	if (!n)
 		return;
 	if (n == 1) {
@@ -111,14 +122,14 @@ static void send_packets(struct lane *lane, uint64_t now)
 /* Mostly there is nothing. */
 static inline void send_due(struct lane *lane, uint64_t now)
 {
-	if (slot_stream_may_have(&lane->slots->ops, now))
+	if (slot_stream_may_have(&slots_of(lane)->ops, now))
 		send_packets(lane, now);
 }
 
 /* Sends what was never sent. Before a packet is repeated, the socket has to be empty. */
 static void send_new(struct lane *lane, uint64_t now)
 {
-	struct slot_flow *flow = &lane->slots->ops.flow;
+	struct slot_flow *flow = &slots_of(lane)->ops.flow;
 
 	flow->holds = true;
 	send_due(lane, now);
@@ -128,7 +139,7 @@ static void send_new(struct lane *lane, uint64_t now)
 static void take_result(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         uint64_t now)
 {
-	struct lane_slots *slot = lane->slots;
+	struct lane_slots *slot = lane->own;
 	struct wire_unsent unsent = unsent_of(lane, slot_stream_position(&slot->ops, header));
 
 	if (header->type != WIRE_RESULT || header->comm != lane->trunk->welcome.comm ||
@@ -149,7 +160,7 @@ static void take_result(struct lane *lane, const struct wire_header *header, uin
 /* Lets the lane's thread send a report soon. */
 static void lane_greet(struct lane *lane)
 {
-	atomic_store(&lane->slots->asks, true);
+	atomic_store(&slots_of(lane)->asks, true);
 	lane_wake(lane);
 }
 
@@ -164,7 +175,7 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 	}
 	lane->heard_at = now;
 	control = wire_make_whole(control, bytes, &whole);
-	atomic_store_explicit(&lane->slots->greeted, true, memory_order_relaxed);
+	atomic_store_explicit(&slots_of(lane)->greeted, true, memory_order_relaxed);
 	if (control->type == WIRE_STATUS) {
 		const struct wire_status *status = wire_payload(control);
 
@@ -216,7 +227,7 @@ static void take_messages(struct lane *lane, int n, uint64_t now)
  */
 static bool receive(struct lane *lane, uint64_t *now)
 {
-	const struct slot_flow *flow = &lane->slots->ops.flow;
+	const struct slot_flow *flow = &slots_of(lane)->ops.flow;
 	/* While one result is due, packets come one by one. If the kernel has joined a control
 	 * packet to it nevertheless, both count as lost. */
 	int n = flow->unsent == flow->done + 1 ? udp_receive_single(lane->rx, lane->fd)
@@ -241,7 +252,7 @@ static void slots_take_posts(struct lane *lane, uint64_t now)
 	struct round *rounds = lane_take_posted(lane, now), *round;
 
 	while ((round = round_pop(&rounds)))
-		slot_stream_post(&lane->slots->ops, round, now);
+		slot_stream_post(&slots_of(lane)->ops, round, now);
 }
 
 /* ---- driving ---- */
@@ -324,8 +335,8 @@ static void sleep_for_packet(const struct trib_comm *comm, uint64_t now, uint64_
 		if (!lane)
 			continue;
 		wait[n++] = (struct pollfd){ .fd = lane->fd, .events = POLLIN };
-		if (slot_flow_wake(&lane->slots->ops.flow) < wake)
-			wake = slot_flow_wake(&lane->slots->ops.flow);
+		if (slot_flow_wake(&slots_of(lane)->ops.flow) < wake)
+			wake = slot_flow_wake(&slots_of(lane)->ops.flow);
 	}
 	span = clock_span(wake > now ? wake - now : 0);
 	ppoll(wait, n, &span, NULL);
@@ -341,7 +352,7 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 /* Nothing has come for long: the answer to a report says which rank is missing. */
 static void ask_who_is_missing(struct lane *lane, uint64_t now)
 {
-	struct lane_slots *slots = lane->slots;
+	struct lane_slots *slots = lane->own;
 	bool moved = lane_paths_check(lane, now); /* the aggregator has to learn our address */
 	bool probes = lane->closed.since && lane->closed.probed_at == now;
 
@@ -366,7 +377,7 @@ static void check_silence(struct trib_comm *comm, uint64_t now)
 /* Nothing has come yet. `since`: when something last came, or the wait began. */
 static void wait_a_bit(struct lane *first, uint64_t since, uint64_t deadline, uint64_t *now)
 {
-	struct wait_choice *choice = &first->slots->waiting;
+	struct wait_choice *choice = &slots_of(first)->waiting;
 	uint64_t before = *now;
 	bool polls = choice->way == WAIT_POLL;
 
@@ -387,7 +398,7 @@ static void wait_a_bit(struct lane *first, uint64_t since, uint64_t deadline, ui
 static uint64_t drive(struct lane *first, const struct trib_request *request, uint64_t now,
                       uint64_t deadline)
 {
-	struct lane_slots *slots = first->slots;
+	struct lane_slots *slots = first->own;
 	uint64_t came_at = now;
 
 	wait_choice_begin(&slots->waiting, now - slots->waited_at);
@@ -409,9 +420,9 @@ static bool is_left(struct lane *lane)
 	bool left;
 
 	publish(lane);
-	left = !stream_is_idle(&lane->stream) && !lane->slots->awake;
+	left = !stream_is_idle(&lane->stream) && !slots_of(lane)->awake;
 	if (left)
-		lane->slots->awake = true;
+		slots_of(lane)->awake = true;
 	return left;
 }
 
@@ -438,7 +449,7 @@ static void stop_driving(struct trib_comm *comm)
  */
 static bool may_hold(struct lane *lane)
 {
-	struct lane_slots *slots = lane->slots;
+	struct lane_slots *slots = lane->own;
 
 	if (!slots->awake || slots->ops.flow.done == slots->ops.flow.unsent ||
 	    ++slots->held >= HELD_MOST) {
@@ -448,7 +459,7 @@ static bool may_hold(struct lane *lane)
 	return true;
 }
 
-void lane_slot_push(struct trib_comm *comm)
+static void slot_push(struct trib_comm *comm)
 {
 	if (pthread_mutex_trylock(&comm->slot_driver))
 		return; /* the driver looks before it ends */
@@ -458,7 +469,7 @@ void lane_slot_push(struct trib_comm *comm)
 		stop_driving(comm);
 }
 
-void lane_slot_poll(struct trib_comm *comm)
+static void slot_poll(struct trib_comm *comm)
 {
 	uint64_t now = clock_now();
 
@@ -469,8 +480,8 @@ void lane_slot_poll(struct trib_comm *comm)
 	stop_driving(comm);
 }
 
-uint64_t lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t now,
-                         uint64_t deadline)
+static uint64_t slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t now,
+                           uint64_t deadline)
 {
 	struct lane *first;
 
@@ -493,7 +504,7 @@ static uint64_t heartbeat_every(const struct lane *lane)
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
 	/* Until the first answer the kernel of the aggregator may not know the way to us. */
-	if (!atomic_load_explicit(&lane->slots->greeted, memory_order_relaxed))
+	if (!atomic_load_explicit(&slots_of(lane)->greeted, memory_order_relaxed))
 		return GREET_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
@@ -517,13 +528,13 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		     .report = { .stamp = (uint32_t)(now / 1000) | 1, .serial = now } };
 	int error;
 
-	if (!atomic_exchange(&lane->slots->asks, false) &&
+	if (!atomic_exchange(&slots_of(lane)->asks, false) &&
 	    now < lane->spoke_at + heartbeat_every(lane))
 		return;
 	lane->spoke_at = now;
 	packet.report.call =
 		comm_call(lane->comm, atomic_load_explicit(&lane->asks, memory_order_relaxed));
-	packet.report.want = atomic_load_explicit(&lane->slots->way, memory_order_relaxed) + 1;
+	packet.report.want = atomic_load_explicit(&slots_of(lane)->way, memory_order_relaxed) + 1;
 	/* Who waits for a result finds out by itself that the aggregator has ended. */
 	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));
 	if (error)
@@ -556,20 +567,20 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 	if (pthread_mutex_trylock(&lane->comm->slot_driver)) {
 		/* A user drives. If it may leave the rest to this thread without a word, look soon:
 		 * each look takes time from a call. */
-		if (atomic_load(&lane->slots->awake))
+		if (atomic_load(&slots_of(lane)->awake))
 			*wake = now + DRIVEN_NS;
 		return false;
 	}
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
-		slot_flow_ask(&lane->slots->ops.flow, now);
+		slot_flow_ask(&slots_of(lane)->ops.flow, now);
 	while (pass(lane->comm, true, &now))
 		;
 	lane_check_silence(lane, now);
 	ask_who_is_missing(lane, now);
 	busy = !stream_is_idle(&lane->stream);
-	lane->slots->awake = busy;
-	if (slot_flow_wake(&lane->slots->ops.flow) < *wake)
-		*wake = slot_flow_wake(&lane->slots->ops.flow);
+	slots_of(lane)->awake = busy;
+	if (slot_flow_wake(&slots_of(lane)->ops.flow) < *wake)
+		*wake = slot_flow_wake(&slots_of(lane)->ops.flow);
 	publish(lane);
 	lane_forget_kept(lane);
 	comm_leave_driver(lane->comm, &lane->comm->slot_driver);
@@ -599,7 +610,7 @@ static void *slot_main(void *argument)
 	return NULL;
 }
 
-trib_status lane_slot_start(struct lane *lane)
+static trib_status slot_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
@@ -613,7 +624,7 @@ trib_status lane_slot_start(struct lane *lane)
 		                   "the aggregator grants %u slots: not a power of two",
 		                   welcome->cells);
 	}
-	lane->slots = slot;
+	lane->own = slot;
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, welcome->cells, comm->payload);
 	lane->stream.on_finished = lane_on_finished;
@@ -635,11 +646,35 @@ trib_status lane_slot_start(struct lane *lane)
 	return TRIB_OK;
 }
 
-void lane_slot_close(struct lane *lane)
+static void slot_posted(struct lane *lane)
 {
-	if (!lane->slots)
-		return;
-	slot_stream_free(&lane->slots->ops);
-	free(lane->slots);
-	lane->slots = NULL;
+	atomic_store(&lane->comm->slot_mail, true); /* the thread that posts also drives */
 }
+
+static void slot_close(struct lane *lane)
+{
+	if (!lane->own)
+		return;
+	slot_stream_free(&slots_of(lane)->ops);
+	free(lane->own);
+	lane->own = NULL;
+}
+
+static uint64_t slot_pool_bytes(const struct comm_config *config, uint32_t bytes)
+{
+	return (uint64_t)config->slots * bytes;
+}
+
+const struct lane_engine lane_engine_slot = {
+	.name = "slot",
+	.number = ENGINE_SLOT,
+	.small = true,
+	.lanes_max = SLOT_LANES_MAX,
+	.pool_bytes = slot_pool_bytes,
+	.start = slot_start,
+	.posted = slot_posted,
+	.close = slot_close,
+	.push = slot_push,
+	.poll = slot_poll,
+	.drive = slot_drive,
+};

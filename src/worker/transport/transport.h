@@ -3,7 +3,8 @@
  * transport: the threads of the lanes. A lane's thread takes rounds from its mailbox, moves
  * packets between the stream (dense) and the socket, and finishes requests.
  *
- * The room owns the lanes' threads and sockets. How packets travel is a table of functions
+ * The room owns the lanes' threads and sockets. What a lane's thread does is a table of functions
+ * (comm/lane_engine.h), an entry for each engine. How packets travel is another one
  * (lane_carrier.h): datagrams or a connection. The room reads and changes the communicator only
  * through comm; it must not touch trees, requests, sharing, failover or api. Whatever these have
  * to know is written into the communicator's state, and they are woken.

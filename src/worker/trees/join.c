@@ -60,9 +60,9 @@ struct join_attempt {
 
 static unsigned lanes_wanted(const struct trib_comm *comm, const struct trunk *trunk)
 {
-	bool few = trunk->engine && comm->lanes_wanted > SLOT_LANES_MAX;
+	unsigned most = trunk->engine->lanes_max;
 
-	return few ? SLOT_LANES_MAX : comm->lanes_wanted;
+	return comm->lanes_wanted < most ? comm->lanes_wanted : most;
 }
 
 static void ask(struct join_attempt *attempt, uint32_t payload)
@@ -79,9 +79,8 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		            .child = (uint8_t)config->rank,
 		            .token = trunk->token },
 		.join = { .key = comm_key(config),
-		          .pool_bytes = trunk->engine ? (uint64_t)config->slots * bytes
-		                                      : config->pool_bytes,
-		          .engine = trunk->engine,
+		          .pool_bytes = trunk->engine->pool_bytes(config, bytes),
+		          .engine = trunk->engine->number,
 		          /* Each plan and each star needs a nonce of its own: aggregators may
 		             recur. */
 		          .nonce = attempt->comm->nonce + config->generation +
@@ -141,8 +140,8 @@ static bool welcome_ok(const struct join_attempt *attempt, const struct wire_wel
 	const struct trunk *trunk = attempt->trunk;
 	bool is_power = !(welcome->cells & (welcome->cells - 1));
 
-	if (welcome->engine != trunk->engine ||
-	    (trunk->engine && (!is_power || welcome->cells > ENGINE_CELLS_MAX)))
+	if (welcome->engine != trunk->engine->number ||
+	    (!trunk->engine->any_cells && (!is_power || welcome->cells > ENGINE_CELLS_MAX)))
 		return false;
 	return welcome->cookie && welcome->dead_after_ms && welcome->cells >= 2 &&
 	       welcome->payload >= WIRE_PAYLOAD_MIN &&
@@ -275,7 +274,7 @@ static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *
 	if (attempt->length.full < WIRE_PAYLOAD_MIN)
 		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", attempt->mtu);
 	/* The first question when a job is slow is its route: log it once a job. */
-	log_line(config->rank == 0 && !config->key && !trunk->engine ? LOG_NOTICE : LOG_INFO,
+	log_line(config->rank == 0 && !config->key && !trunk->engine->small ? LOG_NOTICE : LOG_INFO,
 	         "to the aggregator %s by interface %s, address %s, MTU %u",
 	         udp_text(peer, one, sizeof(one)), interface, udp_text(&local, two, sizeof(two)),
 	         attempt->mtu);
@@ -353,7 +352,7 @@ static uint64_t ask_all(struct join_attempt *attempts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct join_attempt *attempt = &attempts[i];
 
-		if (attempt->trunk->engine && !is_aggregator(&attempts[0]))
+		if (attempt->trunk->engine->small && !is_aggregator(&attempts[0]))
 			continue;
 		if (clock_now() >= attempt->ask_at) {
 			if (is_controller(attempt))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trunks are made from a plan's trees; their lanes are opened, started, stopped and closed. */
 #include "worker/trees/trees.h"
-#include "engine/engines.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_engine_table.h"
 #include "worker/transport/lane_page.h"
 #include "worker/transport/lane_paths.h"
-#include "worker/transport/lane_slot.h"
 #include "worker/transport/transport.h"
 
 #include "base/clock.h"
@@ -79,7 +78,7 @@ static trib_status plan_slots(struct trib_comm *comm)
 	    comm->n_trunks == FOREST_TREES_MAX)
 		return TRIB_OK;
 	*trunk = (struct trunk){ .tree = comm->n_trunks,
-		                 .engine = ENGINE_SLOT,
+		                 .engine = lane_engine_find(ENGINE_SLOT),
 		                 .aggregator = config->aggregator };
 	if (config->trees)
 		status = resolve(&config->trees->trees[0].nodes[0], &trunk->aggregator);
@@ -95,6 +94,8 @@ trib_status trunks_plan(struct trib_comm *comm)
 	memset(comm->trunks, 0, sizeof(comm->trunks));
 	comm->n_trunks = trees ? trees->n_trees : 1;
 	comm->lanes_wanted = lanes_choose(comm->config.lanes, comm->config.cores, comm->n_trunks);
+	for (unsigned i = 0; i < comm->n_trunks; i++)
+		comm->trunks[i].engine = lane_engine_find(ENGINE_DENSE);
 	if (!trees) {
 		comm->trunks[0].share = 1;
 		comm->trunks[0].aggregator = comm->config.aggregator;
@@ -151,8 +152,10 @@ static void line_up_slots(struct trib_comm *comm, unsigned first)
 	static const double equal[SLOT_LANES_MAX] = { 1, 1, 1, 1 };
 
 	comm->small = (struct lane_set){ .first = first, .slot = true };
-	if (first < comm->n_lanes)
-		striping_init(&comm->small.striping, equal, comm->n_lanes - first);
+	if (first == comm->n_lanes)
+		return;
+	comm->small.driven = comm->lanes[first]->engine;
+	striping_init(&comm->small.striping, equal, comm->n_lanes - first);
 }
 
 /*
@@ -177,8 +180,8 @@ static trib_status line_up(struct trib_comm *comm)
 			weights[comm->n_lanes] = trunk->share / trunk->n_lanes;
 			trunk->lanes[k]->number = comm->n_lanes;
 			comm->lanes[comm->n_lanes++] = trunk->lanes[k];
-			own += i < own_trees && !trunk->engine;
-			dense += !trunk->engine;
+			own += i < own_trees && !trunk->engine->small;
+			dense += !trunk->engine->small;
 		}
 	}
 	if (!comm->payload)
@@ -222,8 +225,7 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 	if (!comm->first_aggregator.length)
 		comm->first_aggregator = comm->trunks[0].aggregator;
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_lanes; i++)
-		status = comm->lanes[i]->trunk->engine ? lane_slot_start(comm->lanes[i])
-		                                       : lane_start(comm->lanes[i]);
+		status = lane_start(comm->lanes[i]);
 	if (status < 0) {
 		atomic_store(&comm->stop_lanes, true);
 		trunks_stop(comm);

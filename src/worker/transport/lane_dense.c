@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane's life, and the loop of its thread: receive packets, send packets, sleep. The loop takes
- * no lock and allocates nothing for a packet.
+ * Lanes of the dense engine: the loop of a lane's thread. It receives packets, sends packets and
+ * sleeps. The loop takes no lock and allocates nothing for a packet.
  */
-#include "worker/transport/transport.h"
+#include "worker/transport/lane_engine_table.h"
 #include "worker/transport/lane_internal.h"
 #include "worker/transport/lane_page.h"
 #include "worker/transport/lane_paths.h"
-#include "worker/transport/lane_slot.h"
 
 #include "base/clock.h"
 #include "base/cores.h"
@@ -15,51 +14,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define STOPPED_FOR                                                                  \
 	(NSEC_PER_SEC / 2) /* 0.5 s: if a pass takes longer, the process was stopped \
 	                    */
-
-struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
-{
-	struct lane *lane = calloc(1, sizeof(*lane));
-
-	if (!lane)
-		return NULL;
-	lane->comm = comm;
-	lane->trunk = trunk;
-	lane->index = trunk->n_lanes;
-	lane->fd = lane->group_fd = lane->wake_fd = lane->connecting_fd = -1;
-	lane->carrier = comm->config.tcp ? &lane_carrier_tcp : &lane_carrier_udp;
-	lane->kept_end = &lane->kept;
-	return lane;
-}
-
-trib_status lane_open(struct lane *lane)
-{
-	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (lane->wake_fd < 0)
-		return status_fail_errno("cannot open an eventfd");
-	lane->buffer = aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_PACKET_MAX + 56));
-	if (!lane->buffer)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	lane->peer = lane->trunk->aggregator;
-	udp_set_port(&lane->peer, (uint16_t)(udp_port(&lane->peer) + lane->index));
-	return lane->carrier->open(lane);
-}
-
-static void stream_take_posts(struct lane *lane, uint64_t now)
-{
-	struct round *rounds = lane_take_posted(lane, now), *round;
-
-	while ((round = round_pop(&rounds)))
-		if (!stream_post(&lane->stream, round, now))
-			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, LANE_NO_MEMORY);
-}
 
 static void publish(struct lane *lane)
 {
@@ -125,22 +85,6 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 			log_debug("eventfd: %s", strerror(errno));
 }
 
-void lane_go_quiet(struct lane *lane)
-{
-	stream_take_posts(lane, clock_now());
-	lane_finish_held(lane, UINT64_MAX);
-	pthread_mutex_lock(&lane->comm->lock);
-	for (struct round *round = lane->stream.first; round; round = round->next)
-		ledger_note(round);
-	pthread_mutex_unlock(&lane->comm->lock);
-	stream_clear(&lane->stream);
-	ledger_let_go(lane);
-	pthread_mutex_lock(&lane->comm->lock);
-	lane->comm->quiet_lanes++;
-	pthread_cond_broadcast(&lane->comm->changed);
-	pthread_mutex_unlock(&lane->comm->lock);
-}
-
 /* Nothing is in flight, and no rank can need a past round. */
 static bool note_idle(struct lane *lane)
 {
@@ -167,7 +111,7 @@ static void *lane_main(void *argument)
 			lane->heard_at +=
 				now - last; /* our own stop is no silence of the aggregator */
 		last = now;
-		stream_take_posts(lane, now);
+		lane_take_posts(lane, now);
 		got = lane_receive(lane, now);
 		pacer_forget(&lane->pacer, now);
 		blocked = lane_send(lane, now, &sent);
@@ -209,7 +153,7 @@ static double set_rate(const struct trib_comm *comm, const struct lane_set *set)
 	return comm->shared.striping.n && set == &comm->own ? rate * ranks / (2 * ranks - 2) : rate;
 }
 
-trib_status lane_start(struct lane *lane)
+static trib_status dense_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
 	const struct lane_set *set =
@@ -239,30 +183,19 @@ trib_status lane_start(struct lane *lane)
 	return TRIB_OK;
 }
 
-void lane_stop(struct lane *lane)
+static uint64_t dense_pool_bytes(const struct comm_config *config, uint32_t bytes)
 {
-	if (!lane->started)
-		return;
-	lane_wake(lane);
-	pthread_join(lane->thread, NULL);
-	lane->started = false;
-	if (!lane->slots)
-		pacing_end(lane);
+	(void)bytes;
+	return config->pool_bytes;
 }
 
-void lane_close(struct lane *lane)
-{
-	struct round *rounds = lane_take_posted(lane, clock_now()); /* after the thread's end */
-	struct round *round;
-
-	while ((round = round_pop(&rounds)))
-		round_free(round);
-	if (lane->fd >= 0)
-		tcp_close(lane->fd);
-	if (lane->wake_fd >= 0)
-		close(lane->wake_fd);
-	lane->carrier->close(lane);
-	lane_slot_close(lane);
-	free(lane->buffer);
-	free(lane);
-}
+const struct lane_engine lane_engine_dense = {
+	.name = "dense",
+	.number = ENGINE_DENSE,
+	.any_cells = true,
+	.lanes_max = WIRE_LANES_MAX,
+	.pool_bytes = dense_pool_bytes,
+	.start = dense_start,
+	.posted = lane_wake,
+	.stopped = pacing_end,
+};
