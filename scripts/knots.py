@@ -5,6 +5,7 @@
    folders right below src/ and adapters/ with all that is in them.
 2. No folder has more than 25 files of its own.
 3. No file name occurs in two folders, also with another ending: one name, one thing.
+4. Only the folders of BORDERS call the functions that a border encloses, inline ones too.
 
 Calls are read from the symbols of the built objects, so that a call counts whichever header declares
 the function. Inline functions leave no symbol: for those the text is read. A header belongs to the file
@@ -30,6 +31,11 @@ MOST_FILES = 25  # of a folder's own
 MAY_REPEAT = {'meson.build', 'LICENSE'}  # file names
 # ('src/folder/file.c', ...) or ('src/folder', ...), sorted: why the circle may stay.
 EXCEPTIONS = {}
+# What encloses functions, by their names, within which folder, and the folders inside that may call them.
+BORDERS = [
+    ('the cells of a stream', re.compile(r'\b(?:dense|uplink)_\w+'), 'src/plane',
+     ('src/plane/stream', 'src/plane/xdp/bpf')),
+]
 # Sources of builds that lack something, and programs for the kernel.
 ELSEWHERE = re.compile(r'_none\.c$|\.bpf\.c$')
 
@@ -252,6 +258,24 @@ def crowds():
     return lines
 
 
+def trespasses(files):
+    """Lines about calls across a border. Functions of the file itself do not count."""
+    lines = []
+    for path in sorted(files):
+        for what, names, within, inside in BORDERS:
+            folder = os.path.dirname(path)
+            if not (folder + os.sep).startswith(within + os.sep) or folder in inside:
+                continue
+            called = {name for name in CALL.findall(files[path]) if names.match(name)} - owned(path, files)
+            lines += ['%s calls %s(): only %s may look into %s' % (path, name, ' and '.join(inside), what) for name in sorted(called)]
+    return lines
+
+
+def owned(path, files):
+    """The functions that this file defines for itself."""
+    return set(re.findall(r'^static\b[^;{}()]*?\b(\w+)\s*\(', files[path], re.M))
+
+
 def main(build, everything=False, exceptions=EXCEPTIONS):
     files, built = texts(), objects(build)
     calls, owner, missing = symbol_calls(built)
@@ -259,7 +283,7 @@ def main(build, everything=False, exceptions=EXCEPTIONS):
     calls = merged(calls, inline)
     lines, bad = knots(calls, include_graph(files), exceptions, everything)
     missing += ['all of %s/' % root for root in ROOTS if not any(source.startswith(root + os.sep) for source in built)]
-    faults = ['not built: %s' % path for path in missing] + crowds()
+    faults = ['not built: %s' % path for path in missing] + crowds() + trespasses(files)
     faults += ['in no build: %s' % path for path in sorted(files)
                if built and path.endswith('.c') and path not in built and not ELSEWHERE.search(path)]
     print('\n'.join(lines + faults))
@@ -296,6 +320,11 @@ SELF_TESTS = [
      {('src/a', 'src/b'): 'for the test'}, 'no knots', 0),
     ('an exception that is not needed', {'a/a.c': 'int a(void) { return 1; }'},
      {('src/a', 'src/b'): 'for the test'}, 'not needed: src/a, src/b', 1),
+    ('a look into a cell', {'plane/lane/a.c': 'int dense_take(void); int a(void) { return dense_take(); }',
+                            'engine/d.c': 'int dense_take(void) { return 1; }'}, {}, 'a.c calls dense_take(): only', 1),
+    ('a look from the room of the cells', {
+        'plane/stream/a.c': 'int dense_take(void); int a(void) { return dense_take(); }',
+        'engine/d.c': 'int dense_take(void) { return 1; }'}, {}, 'no knots', 0),
     ('a crowded folder', {'a/%d.c' % i: 'int f%d;' % i for i in range(MOST_FILES + 1)}, {}, 'has 26 files', 1),
     ('a name twice', {'a/x.c': 'int a;', 'b/x.c': 'int b;'}, {}, 'file name x occurs in src/a, src/b', 1),
     ('a name twice, with another ending', {'a/x.c': 'int a;', 'b/x.h': 'struct x;'}, {}, 'file name x occurs in', 1),

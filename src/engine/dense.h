@@ -34,6 +34,7 @@
 #define TRIB_ENGINE_DENSE_H
 
 #include "engine/combine.h"
+#include "engine/engines.h"
 
 #include <stddef.h>
 
@@ -42,18 +43,18 @@
 #define DENSE_AHEAD_CELLS 12u
 
 enum dense_verdict {
-	DENSE_ADDED,     /* added; the sum waits for other children */
-	DENSE_COMPLETE,  /* added, and it was the last: the result may leave */
-	DENSE_DUPLICATE, /* already in the sum */
-	DENSE_FINISHED,  /* the fragment is complete: the sender may lack the result */
-	DENSE_STALE,     /* below the window: no child needs it */
-	DENSE_AHEAD,     /* above the window: the cell is in use */
-	DENSE_LOWER,     /* the cell has a higher scale */
-	DENSE_MISMATCH,  /* children disagree on what this fragment is */
-	DENSE_STRANGER,  /* the sender is not a member */
-	DENSE_SUMMED,    /* added, and it was the last: the sum may go up */
-	DENSE_FRESH,     /* dense_judge() only: the first packet of its fragment */
-	DENSE_HIGHER,    /* dense_judge() only: the cell has a lower scale */
+	DENSE_ADDED = ENGINE_ADDED,         /* added; the sum waits for other children */
+	DENSE_COMPLETE = ENGINE_COMPLETE,   /* added, and the last: the result may leave */
+	DENSE_DUPLICATE = ENGINE_DUPLICATE, /* already in the sum */
+	DENSE_FINISHED = ENGINE_FINISHED,   /* complete: the sender may lack the result */
+	DENSE_STALE = ENGINE_STALE,         /* below the window: no child needs it */
+	DENSE_AHEAD = ENGINE_AHEAD,         /* above the window: the cell is in use */
+	DENSE_LOWER = ENGINE_LOWER,         /* the cell has a higher scale */
+	DENSE_MISMATCH = ENGINE_MISMATCH,   /* children disagree on what this fragment is */
+	DENSE_STRANGER = ENGINE_STRANGER,   /* the sender is not a member */
+	DENSE_SUMMED = ENGINE_SUMMED,       /* added, and the last: the sum may go up */
+	DENSE_FRESH = ENGINE_COUNTED, /* dense_judge() only: the first packet of its fragment */
+	DENSE_HIGHER,                 /* dense_judge() only: the cell has a lower scale */
 	DENSE_VERDICTS_END,
 };
 
@@ -99,18 +100,13 @@ struct dense_lane {
 	uint64_t by_rank[WIRE_CHILDREN_MAX]; /* the child that a rank comes by, as a bit; 0: none */
 };
 
-static inline uint64_t dense_bit(unsigned child)
-{
-	return 1ull << (child & 63);
-}
-
 /* Adds a child and its ranks. */
 static inline void dense_add_child(struct dense_lane *lane, unsigned child, uint64_t covers)
 {
-	lane->members |= dense_bit(child);
+	lane->members |= child_bit(child);
 	for (unsigned rank = 0; rank < WIRE_CHILDREN_MAX; rank++)
 		if (covers >> rank & 1)
-			lane->by_rank[rank] = dense_bit(child);
+			lane->by_rank[rank] = child_bit(child);
 }
 
 /* Is it time to move `low`, now that this fragment is complete? */
@@ -229,7 +225,7 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
                                              const struct wire_header *packet, uint64_t position,
                                              uint32_t bytes)
 {
-	uint64_t bit = dense_bit(packet->child);
+	uint64_t bit = child_bit(packet->child);
 	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
 
 	if (packet->child >= WIRE_CHILDREN_MAX || !(lane->members & bit))
@@ -256,7 +252,7 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 static inline int dense_is_last(const struct dense_lane *lane, const struct dense_cell *cell,
                                 uint8_t child)
 {
-	return !(~(cell->arrived | dense_bit(child)) & dense_expected(lane, cell->from));
+	return !(~(cell->arrived | child_bit(child)) & dense_expected(lane, cell->from));
 }
 
 /* The cell is for the fragment of this packet from now on. */
@@ -290,7 +286,7 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 		cell->summed = cell->misses = 0;
 	}
 	last = dense_is_last(lane, cell, packet->child);
-	cell->arrived |= dense_bit(packet->child);
+	cell->arrived |= child_bit(packet->child);
 	if (!last)
 		return DENSE_ADDED;
 	cell->summed = 1;
@@ -342,7 +338,7 @@ static inline int dense_is_missing(const struct dense_lane *lane, const struct d
 	if (position < lane->low || position < lane->ack[child])
 		return 0;
 	return cell->position != position ||
-	       !(cell->complete || (cell->arrived & dense_bit(child) && cell->misses < 2));
+	       !(cell->complete || (cell->arrived & child_bit(child) && cell->misses < 2));
 }
 
 /* The ranks of these children. */
@@ -420,7 +416,7 @@ static inline void dense_answer_one(const struct dense_lane *lane, const struct 
 	uint64_t bit = 1ull << (i % 64);
 	int is_complete =
 		cell->position == position && __atomic_load_n(&cell->complete, __ATOMIC_ACQUIRE);
-	int is_awaited = is_complete && dense_expected(lane, cell->to) & dense_bit(child);
+	int is_awaited = is_complete && dense_expected(lane, cell->to) & child_bit(child);
 
 	if (position < lane->low ||
 	    (is_complete && (!spare_us || !is_awaited || dense_has_left(cell, now_us, spare_us))))

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engine_table.h"
 
+/* Its functions are inline, in dense.h and uplink.h: lanes of streams call them for each packet. */
+static const struct engine engine_dense = {
+	.name = "dense",
+	.number = ENGINE_DENSE,
+	.calls = 1,
+	.streams = 1,
+};
+
 static const struct engine *engines[ENGINES_MAX] = {
-	[ENGINE_SLOT] = &engine_slot, [ENGINE_SPARSE] = &engine_sparse
+	[ENGINE_DENSE] = &engine_dense,
+	[ENGINE_SLOT] = &engine_slot,
+	[ENGINE_SPARSE] = &engine_sparse,
 };
 
 const struct engine *engine_find(uint8_t number)
@@ -12,8 +22,7 @@ const struct engine *engine_find(uint8_t number)
 
 int engine_add(const struct engine *engine)
 {
-	if (engine->number == ENGINE_DENSE || engine->number >= ENGINES_MAX ||
-	    engines[engine->number])
+	if (engine->number >= ENGINES_MAX || engines[engine->number])
 		return 0;
 	engines[engine->number] = engine;
 	return 1;

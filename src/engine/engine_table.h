@@ -5,7 +5,7 @@
 
 #include "engine/engines.h"
 
-/* NULL: there is no such engine, or it is dense. */
+/* NULL: there is no such engine. */
 const struct engine *engine_find(uint8_t number);
 /* For tests: adds an engine. Its number must be free. False: it is not. */
 int engine_add(const struct engine *engine);

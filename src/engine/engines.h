@@ -12,8 +12,8 @@
  * A plane may run an engine on a device that has limits and memory of its own. Then it has an entry
  * of its own for the engine, with the optional members below.
  *
- * Engine 0, dense, is older than the table: lanes of every communicator answer REPORTs by it, and
- * its cells are in plane/lane. The others are entries of the table.
+ * An engine either has the functions below, or its lanes are streams (`streams`): bulk data, whose
+ * sums may go up a tree and whose results leave straight from the cells. Dense is the one of them.
  */
 #ifndef TRIB_ENGINE_ENGINES_H
 #define TRIB_ENGINE_ENGINES_H
@@ -29,6 +29,11 @@
 #define ENGINE_CELLS_MAX 65536u
 #define ENGINE_LANE_WORDS 12u
 #define ENGINE_CELL_WORDS 7u
+
+static inline uint64_t child_bit(unsigned child)
+{
+	return 1ull << (child & 63);
+}
 
 /* The state of a lane. */
 struct engine_lane {
@@ -75,17 +80,19 @@ struct engine_view {
 
 /* What became of a packet, for counters and errors. */
 enum engine_verdict {
-	ENGINE_ADDED,     /* it is in a sum that waits for other children */
-	ENGINE_COMPLETE,  /* it completed a sum */
-	ENGINE_DUPLICATE, /* it was in the sum already */
-	ENGINE_FINISHED,  /* its sum is complete: the sender may lack the result */
-	ENGINE_STALE,     /* it is of the past */
-	ENGINE_AHEAD,     /* it came too early */
-	ENGINE_LOWER,     /* its scale is too low */
-	ENGINE_MISMATCH,  /* children disagree on what the operation is */
-	ENGINE_STRANGER,  /* the sender is not a member */
-	ENGINE_ACK,       /* it carried no vector */
-	ENGINE_REFUSED,   /* the device cannot do it: engine.why says why */
+	ENGINE_ADDED,                /* it is in a sum that waits for other children */
+	ENGINE_COMPLETE,             /* it completed a sum */
+	ENGINE_DUPLICATE,            /* it was in the sum already */
+	ENGINE_FINISHED,             /* its sum is complete: the sender may lack the result */
+	ENGINE_STALE,                /* it is of the past */
+	ENGINE_AHEAD,                /* it came too early */
+	ENGINE_LOWER,                /* its scale is too low */
+	ENGINE_MISMATCH,             /* children disagree on what the operation is */
+	ENGINE_STRANGER,             /* the sender is not a member */
+	ENGINE_SUMMED,               /* it completed a sum that goes up to a parent */
+	ENGINE_COUNTED,              /* the verdicts above are counted one by one */
+	ENGINE_ACK = ENGINE_COUNTED, /* it carried no vector */
+	ENGINE_REFUSED,              /* the device cannot do it: engine.why says why */
 	ENGINE_VERDICTS_END,
 };
 
@@ -111,6 +118,9 @@ struct engine {
 	uint8_t any_cells; /* 1: the number of cells need not be a power of two */
 	uint8_t layouts;   /* enum sparse_layout: bits that a SETUP may have */
 	uint8_t replies;   /* 1: a result goes to the sender alone. 0: to all children */
+	uint8_t calls;     /* 1: children are ranks in collectives: their reports say in which */
+	uint8_t streams;   /* 1: lanes are streams of fragments, as in dense.h. They have functions
+	                      of their own (plane/stream), and the entry has none */
 	/* The lane is set up but for `own`, which is zero, as are all cells. 0: no memory. */
 	int (*open)(const struct engine_pool *pool);
 	/* The 64-bit position of a packet: its checksum covers it. */

@@ -91,11 +91,6 @@ struct slot_taken {
 	uint64_t again; /* SLOT_RAISED: children whose vectors were in the sum */
 };
 
-static inline uint64_t slot_bit(unsigned child)
-{
-	return 1ull << (child & 63);
-}
-
 static inline uint32_t slot_index(const struct slot_lane *lane, uint32_t pos)
 {
 	return pos % lane->slots; /* slots is a power of two, so the low half is enough */
@@ -115,7 +110,7 @@ static inline void slot_cell_init(struct slot_cell *cell, uint32_t index)
 
 static inline int slot_knows(const struct slot_lane *lane, unsigned child)
 {
-	return child < WIRE_CHILDREN_MAX && lane->members & slot_bit(child);
+	return child < WIRE_CHILDREN_MAX && lane->members & child_bit(child);
 }
 
 /* Clears the slot if no child needs its result any more. True: it is clear now. */
@@ -155,7 +150,7 @@ static inline int slot_ack(const struct slot_lane *lane, struct slot_cell *cell,
 		return 1;
 	if (!cell->complete) /* nothing to acknowledge yet: not from a child of ours */
 		return 0;
-	cell->acked |= slot_bit(child);
+	cell->acked |= child_bit(child);
 	return slot_clear(lane, cell);
 }
 
@@ -183,7 +178,7 @@ static inline enum slot_verdict slot_judge(const struct slot_lane *lane,
 		return packet->scale < cell->scale ? SLOT_LOWER : SLOT_RAISED;
 	if (cell->bytes != bytes) /* it may change with the scale, for special values */
 		return SLOT_MISMATCH;
-	return cell->arrived & slot_bit(packet->child) ? SLOT_DUPLICATE : SLOT_ADDED;
+	return cell->arrived & child_bit(packet->child) ? SLOT_DUPLICATE : SLOT_ADDED;
 }
 
 /*
@@ -203,7 +198,7 @@ static inline int slot_enter(struct slot_cell *cell, const struct wire_header *p
 		cell->bytes = (uint16_t)bytes;
 		cell->arrived = 0;
 	}
-	cell->arrived |= slot_bit(packet->child);
+	cell->arrived |= child_bit(packet->child);
 	return first;
 }
 
@@ -227,7 +222,7 @@ static inline struct slot_taken slot_take(const struct slot_lane *lane, struct s
 	if (taken.verdict != SLOT_ADDED && taken.verdict != SLOT_RAISED)
 		return taken;
 	if (taken.verdict == SLOT_RAISED)
-		taken.again = cell->arrived & ~slot_bit(packet->child);
+		taken.again = cell->arrived & ~child_bit(packet->child);
 	if (slot_enter(cell, packet, bytes, taken.verdict))
 		combine_copy(sum, payload, bytes);
 	else

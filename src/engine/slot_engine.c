@@ -75,7 +75,7 @@ static void take_ack(const struct engine_pool *pool, const struct wire_header *p
 	cell_unlock(&cell->lock);
 	move_low(pool);
 	if (clear && packet->from & SLOT_WANTS)
-		answer(pool, out, slot_bit(packet->child), position, SLOT_CLEAR);
+		answer(pool, out, child_bit(packet->child), position, SLOT_CLEAR);
 }
 
 /* The sum, to these children. */
@@ -114,11 +114,11 @@ static enum slot_verdict take_vector(const struct engine_pool *pool,
 	if (taken.verdict == SLOT_COMPLETE)
 		send_sum(pool, cell, pool->lane->members, out);
 	else if (taken.verdict == SLOT_FINISHED)
-		send_sum(pool, cell, slot_bit(packet->child), out);
+		send_sum(pool, cell, child_bit(packet->child), out);
 	else if (taken.verdict == SLOT_RAISED && taken.again)
 		send_scale(pool, state, taken.again, out);
 	else if (taken.verdict == SLOT_LOWER)
-		send_scale(pool, state, slot_bit(packet->child), out);
+		send_scale(pool, state, child_bit(packet->child), out);
 	cell_unlock(&cell->lock);
 	return taken.verdict;
 }
@@ -173,6 +173,7 @@ static uint64_t waiting(const struct engine_pool *pool)
 const struct engine engine_slot = {
 	.name = "slot",
 	.number = ENGINE_SLOT,
+	.calls = 1,
 	.open = open_slots,
 	.position = position_of,
 	.take = take,

@@ -80,14 +80,9 @@ struct __attribute__((may_alias)) sparse_cell {
 
 _Static_assert(sizeof(struct sparse_cell) <= ENGINE_CELL_WORDS * 8, "a sparse_cell fits a cell");
 
-static inline uint64_t sparse_bit(unsigned child)
-{
-	return 1ull << (child & 63);
-}
-
 static inline int sparse_knows(const struct sparse_lane *lane, unsigned child)
 {
-	return child < WIRE_CHILDREN_MAX && lane->members & sparse_bit(child);
+	return child < WIRE_CHILDREN_MAX && lane->members & child_bit(child);
 }
 
 /* Is this member the parameter server? */

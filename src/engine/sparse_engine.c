@@ -58,7 +58,7 @@ static struct wire_header *packet_to(const struct job *job, struct engine_packet
 /* The answer to the sender, about `position`; its payload can follow. */
 static struct wire_header *answer(const struct job *job, uint64_t position)
 {
-	struct wire_header *header = packet_to(job, &job->out[0], sparse_bit(job->packet->child),
+	struct wire_header *header = packet_to(job, &job->out[0], child_bit(job->packet->child),
 	                                       job->packet->op, position);
 
 	header->flags = job->packet->flags & WIRE_RESENT;
@@ -102,7 +102,7 @@ static void tell_server(const struct job *job, bool again)
 
 	if (__atomic_exchange_n(&job->lane->told, 1, __ATOMIC_RELAXED) && !again)
 		return;
-	packet_to(job, &job->out[1], sparse_bit(server), SPARSE_NEWS, job->lane->epoch)->from =
+	packet_to(job, &job->out[1], child_bit(server), SPARSE_NEWS, job->lane->epoch)->from =
 		SPARSE_URGENT;
 }
 
@@ -247,7 +247,7 @@ static void release(const struct job *job)
 	struct engine_packet *news = &job->out[1];
 	sparse_value *halves = (sparse_value *)(void *)(news->data + WIRE_HEADER);
 
-	packet_to(job, news, job->lane->members & ~sparse_bit(server), SPARSE_NEWS,
+	packet_to(job, news, job->lane->members & ~child_bit(server), SPARSE_NEWS,
 	          job->lane->epoch);
 	memset(halves, 0, sparse_pad(4 * server));
 	for (unsigned child = 0; child < server; child++) {

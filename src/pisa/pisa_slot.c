@@ -107,7 +107,7 @@ static uint64_t receivers(const struct pisa_slot *slot, const struct pisa_packet
 {
 	uint64_t to = fate == PISA_ALL    ? slot->members
 	              : fate == PISA_SOME ? packet->to
-	              : fate == PISA_ONE  ? slot_bit(packet->to)
+	              : fate == PISA_ONE  ? child_bit(packet->to)
 	                                  : 0;
 
 	return to & ~(uint64_t)slot->left;

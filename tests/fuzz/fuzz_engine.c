@@ -50,7 +50,7 @@ static void bench_init(struct bench *bench)
 	uint8_t workers = (uint8_t)(1 + fuzz_byte(&bench->input) % 64);
 
 	for (unsigned child = 0; child < workers; child++)
-		dense_add_child(&bench->lane, child, dense_bit(child));
+		dense_add_child(&bench->lane, child, child_bit(child));
 	bench->lane.cells = 1 + fuzz_byte(&bench->input) % CELLS_MAX;
 	bench->lane.payload = 8u * (1 + fuzz_byte(&bench->input) % WORDS_MAX);
 	bench->lane.has_parent = fuzz_byte(&bench->input) & 1;
@@ -82,8 +82,8 @@ static void ledger_take(struct ledger_entry *entry, uint64_t position,
 		for (uint32_t i = 0; i < bytes / 8; i++)
 			entry->words[i] = word_combine(packet->op, entry->words[i], words[i]);
 	}
-	demand(!(entry->taken & dense_bit(packet->child)));
-	entry->taken |= dense_bit(packet->child);
+	demand(!(entry->taken & child_bit(packet->child)));
+	entry->taken |= child_bit(packet->child);
 }
 
 static void packet_give(struct bench *bench)
@@ -114,7 +114,7 @@ static void packet_give(struct bench *bench)
 		return;
 	/* Completing it may have moved the window past it. */
 	demand(position >= old_low && position < bench->lane.low + bench->lane.cells);
-	demand(bytes <= bench->lane.payload && bench->lane.members & dense_bit(packet.child));
+	demand(bytes <= bench->lane.payload && bench->lane.members & child_bit(packet.child));
 	ledger_take(&bench->ledger[at], position, &packet, words, bytes);
 	demand(memcmp(bench->ledger[at].words, bench->sums[at], bytes) == 0);
 	demand(bench->ledger[at].taken == bench->cells[at].arrived);
@@ -217,7 +217,7 @@ static void invariants_check(const struct bench *bench)
 {
 	demand(!bench->lane.has_parent || bench->lane.low <= bench->lane.settled);
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
-		if (bench->lane.members & ~bench->lane.left & dense_bit(child))
+		if (bench->lane.members & ~bench->lane.left & child_bit(child))
 			demand(bench->lane.ack[child] >= bench->lane.low);
 	}
 }

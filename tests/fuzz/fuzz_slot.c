@@ -121,8 +121,8 @@ static void ledger_take(struct ledger *entry, uint64_t position, const union pac
 		for (uint32_t i = 0; i < bytes / 8; i++)
 			entry->words[i] = combine_word(entry->op, entry->words[i], words[i]);
 	}
-	demand(!(entry->taken & slot_bit(header->child)));
-	entry->taken |= slot_bit(header->child);
+	demand(!(entry->taken & child_bit(header->child)));
+	entry->taken |= child_bit(header->child);
 }
 
 /* Near the operations that are under way, where the bugs are; or anywhere. */
@@ -207,7 +207,7 @@ static void run_engine(struct fuzz_input *input)
 	pool_open(&pool, &lane, 1 + form % CHILDREN_MAX, 1u << (form >> 4) % 5);
 	while (input->at < input->end) {
 		if (fuzz_byte(input) == 1)
-			lane.left |= slot_bit(fuzz_byte(input) % CHILDREN_MAX) & lane.members;
+			lane.left |= child_bit(fuzz_byte(input) % CHILDREN_MAX) & lane.members;
 		else
 			give_packet(input, &pool, ledger);
 	}

@@ -100,7 +100,7 @@ static inline void reference_takes(struct reference *r, const struct wire_header
 	r->expected = (struct pisa_slot_answer){ .verdict = SLOT_VERDICTS_END };
 	if (packet->from & SLOT_BARE) {
 		if (packet->from & SLOT_WANTS && clear)
-			reference_answer(r, PISA_ONE, slot_bit(packet->child), packet->ack,
+			reference_answer(r, PISA_ONE, child_bit(packet->child), packet->ack,
 			                 SLOT_CLEAR);
 		return;
 	}
@@ -118,9 +118,9 @@ static inline void reference_takes(struct reference *r, const struct wire_header
 	else if (taken.again)
 		reference_answer(r, PISA_SOME, taken.again, packet->pos, SLOT_RAISE);
 	else if (taken.verdict == SLOT_FINISHED)
-		reference_answer(r, PISA_ONE, slot_bit(packet->child), packet->pos, 0);
+		reference_answer(r, PISA_ONE, child_bit(packet->child), packet->pos, 0);
 	else if (taken.verdict == SLOT_LOWER)
-		reference_answer(r, PISA_ONE, slot_bit(packet->child), packet->pos, SLOT_RAISE);
+		reference_answer(r, PISA_ONE, child_bit(packet->child), packet->pos, SLOT_RAISE);
 }
 
 /* ---- comparing ---- */

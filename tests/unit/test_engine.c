@@ -29,7 +29,7 @@ static void lane_init(unsigned children, uint32_t n_cells)
 {
 	memset(&lane, 0, sizeof(lane));
 	for (unsigned child = 0; child < children; child++)
-		dense_add_child(&lane, child, dense_bit(child));
+		dense_add_child(&lane, child, child_bit(child));
 	lane.cells = n_cells;
 	lane.payload = WORDS * 8;
 	for (unsigned i = 0; i < CELLS_MAX; i++)

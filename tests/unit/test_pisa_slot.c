@@ -140,7 +140,7 @@ static void agrees_at_random(void **state)
 			if (below(400) == 0) {
 				unsigned child = below(children);
 
-				r.lane.left |= slot_bit(child);
+				r.lane.left |= child_bit(child);
 				r.slot.left |= 1u << child;
 			}
 		}

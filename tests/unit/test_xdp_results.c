@@ -81,7 +81,7 @@ static void test_to_each_child(void **state)
 	}
 	/* A rank behind another child, an aggregator. */
 	rig_clear(&rig);
-	rig.dense->by_rank[40] = rig.twin.by_rank[40] = dense_bit(7);
+	rig.dense->by_rank[40] = rig.twin.by_rank[40] = child_bit(7);
 	assert_int_equal(complete(DATA(3, 0, .to = 40), &shape_plain), XDP_TX);
 	result_check(&rig, &out, &shape_plain, 7, 3);
 }

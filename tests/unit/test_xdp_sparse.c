@@ -75,7 +75,7 @@ static void answer_check(const struct frame *frame, uint32_t action, unsigned ch
 	uint32_t at = head_make(head, way, child, WIRE_HEADER);
 	struct wire_header header;
 
-	demand(action == XDP_TX && want->bytes == WIRE_HEADER && want->to == sparse_bit(child));
+	demand(action == XDP_TX && want->bytes == WIRE_HEADER && want->to == child_bit(child));
 	demand(frame->bytes == at + WIRE_HEADER && !memcmp(frame->data, head, at));
 	memcpy(&header, frame->data + at, WIRE_HEADER);
 	demand(wire_parse(&header, WIRE_HEADER) == WIRE_SOUND && header.comm == RIG_COMM);

@@ -58,7 +58,7 @@ void rig_clear(struct rig *rig)
 	rig->dense->cells = rig->cells;
 	rig->dense->payload = rig->payload;
 	for (unsigned child = 0; child < rig->children; child++)
-		dense_add_child(rig->dense, child, dense_bit(child));
+		dense_add_child(rig->dense, child, child_bit(child));
 	for (uint32_t i = 0; i < rig->cells; i++)
 		dense_cell(&rig->pool, i)->position = DENSE_EMPTY;
 	rig_copy(rig);

@@ -62,8 +62,8 @@ struct comm {
 	uint16_t tree;
 	uint32_t generation;
 	uint32_t size, payload, lanes, cells;
-	const struct engine *engine; /* NULL: dense */
-	uint32_t engine_cells;
+	const struct engine *engine;
+	const struct lane_kind *does; /* what its lanes do for the engine */
 	uint32_t dead_after_ms;
 	struct udp_address founder; /* the first child's address; quotas count by host */
 	struct wire_join first;     /* the first child's JOIN; all others must name the same tree */

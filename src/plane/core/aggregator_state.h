@@ -94,7 +94,7 @@ static inline const char *plane_text(const struct aggregator *aggregator)
 	return atomic_load(&aggregator->kernel_left) ? aggregator->left : aggregator->plane;
 }
 
-/* The engine that this aggregator runs for a number; NULL: dense, or there is none. */
+/* The engine that this aggregator runs for a number; NULL: there is none. */
 static inline const struct engine *aggregator_engine(const struct aggregator *aggregator,
                                                      uint8_t number)
 {

@@ -12,12 +12,12 @@ static const char *const drop_names[DROPS_END] = {
 	[DROP_RESULT] = "result",
 };
 
-static const char *const verdict_names[DENSE_VERDICTS_END] = {
-	[DENSE_ADDED] = "added",         [DENSE_COMPLETE] = "completed",
-	[DENSE_DUPLICATE] = "duplicate", [DENSE_FINISHED] = "finished",
-	[DENSE_STALE] = "stale",         [DENSE_AHEAD] = "ahead",
-	[DENSE_LOWER] = "lower",         [DENSE_MISMATCH] = "mismatch",
-	[DENSE_STRANGER] = "stranger",   [DENSE_SUMMED] = "summed",
+static const char *const verdict_names[ENGINE_COUNTED] = {
+	[ENGINE_ADDED] = "added",         [ENGINE_COMPLETE] = "completed",
+	[ENGINE_DUPLICATE] = "duplicate", [ENGINE_FINISHED] = "finished",
+	[ENGINE_STALE] = "stale",         [ENGINE_AHEAD] = "ahead",
+	[ENGINE_LOWER] = "lower",         [ENGINE_MISMATCH] = "mismatch",
+	[ENGINE_STRANGER] = "stranger",   [ENGINE_SUMMED] = "summed",
 };
 
 const char *verdict_name(unsigned verdict)

@@ -3,7 +3,6 @@
 #ifndef TRIB_PLANE_CORE_COUNTERS_H
 #define TRIB_PLANE_CORE_COUNTERS_H
 
-#include "engine/dense.h"
 #include "engine/engines.h"
 #include "wire/parse.h"
 
@@ -29,7 +28,7 @@ struct counters {
 	uint64_t results, repeats, reports, sends;
 	uint64_t messages;        /* a message holds several results of `sends` (UDP GSO) */
 	uint64_t raised, lowered; /* sums sent to the parent, results received from it */
-	uint64_t verdicts[DENSE_VERDICTS_END];
+	uint64_t verdicts[ENGINE_COUNTED];
 	uint64_t drops[DROPS_END];
 	struct engine_counts on_switch; /* of engines that run on a switch */
 };

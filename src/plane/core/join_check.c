@@ -2,7 +2,7 @@
 /* Nothing in a JOIN is trusted. */
 #include "plane/core/join_check.h"
 
-#include "engine/dense.h"
+#include "engine/engines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t all_of(uint32_t size)
 
 uint64_t join_covers(const struct wire_join *join)
 {
-	return join->covers ? join->covers : dense_bit(join->rank);
+	return join->covers ? join->covers : child_bit(join->rank);
 }
 
 uint64_t join_ranks(const struct wire_join *join)

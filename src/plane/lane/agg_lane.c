@@ -4,22 +4,6 @@
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 
-#define GROUP_PROBE_NS 20000000ull /* 20 ms between two probes of the multicast group */
-#define PROBE_SOON_NS 1000000ull   /* 1 ms between the first ones: children join one by one */
-#define PROBES_SOON 64u            /* probes at the shorter distance */
-
-bool agg_lane_queue_result(struct agg_lane *lane, uint64_t position, uint8_t child)
-{
-	uint64_t used = lane->tail - lane->head;
-
-	/* Half of the ring is for first results, of which there is at most one per cell. */
-	if (child != WIRE_ALL && used >= lane->dense->cells)
-		return false;
-	lane->queue[lane->tail++ % (2 * (uint64_t)lane->dense->cells)] =
-		(struct result_entry){ .position = position, .child = child };
-	return true;
-}
-
 struct wire_unsent agg_lane_unsent(const struct agg_lane *lane, uint64_t position)
 {
 	const struct comm *comm = lane->comm;
@@ -28,59 +12,16 @@ struct wire_unsent agg_lane_unsent(const struct agg_lane *lane, uint64_t positio
 		                     .pos = wire_pos(lane->index, position) };
 }
 
-/* A STATUS for all children: the window, and what is complete from `base` on. */
-static void tell_low(struct thread *thread, struct agg_lane *lane, const struct udp_address *to,
-                     uint64_t base, uint32_t bits)
+uint64_t agg_lane_late(const struct agg_lane *lane, uint64_t children)
 {
-	struct status_packet packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS,
-		                                              WIRE_ALL) };
-
-	packet.status.low = lane->dense->low;
-	dense_complete(lane->dense, &lane->pool, base, bits, &packet.status);
-	thread_send(thread, &packet, wire_cut(&packet), to);
-}
-
-void agg_lane_probe_group(struct thread *thread, struct agg_lane *lane)
-{
-	uint64_t every = lane->probes < PROBES_SOON ? PROBE_SOON_NS : GROUP_PROBE_NS;
-
-	if (!lane->group.length || thread->now < lane->probe_at + every)
-		return;
-	lane->probes++;
-	lane->probe_at = thread->now;
-	tell_low(thread, lane, &lane->group, 0, 0);
-}
-
-void agg_lane_tell(struct thread *thread, struct agg_lane *lane, uint64_t base, uint32_t bits)
-{
-	uint64_t to = lane->known & ~lane->dense->left;
-
-	lane->told_low = lane->dense->low;
-	if (to & lane->hears)
-		tell_low(thread, lane, &lane->group, base, bits);
-	for (to &= ~lane->hears; to; to &= to - 1)
-		tell_low(thread, lane, &lane->addresses[__builtin_ctzll(to)], base, bits);
-}
-
-void agg_lane_announce_low(struct thread *thread, struct agg_lane *lane)
-{
-	if (lane->head == lane->tail && lane->dense->low >= lane->told_low + lane->dense->cells / 8)
-		agg_lane_tell(thread, lane, 0, 0);
-}
-
-uint64_t agg_lane_waiting(const struct agg_lane *lane, uint64_t position)
-{
-	uint64_t children = lane->engine.lane ? lane->comm->engine->waiting(&lane->engine)
-	                                      : dense_waiting(lane->dense, &lane->pool, position);
-	uint64_t ranks = dense_ranks(lane->dense, children);
+	uint64_t ranks = 0;
 
 	for (; children; children &= children - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(children);
 		uint64_t covers = join_covers(&lane->comm->children[child].join);
 
 		/* A child that is an aggregator knows best which of its ranks are late. */
-		if (lane->awaits[child] & covers)
-			ranks = (ranks & ~covers) | (lane->awaits[child] & covers);
+		ranks |= lane->awaits[child] & covers ? lane->awaits[child] & covers : covers;
 	}
 	return ranks;
 }
@@ -93,7 +34,7 @@ void agg_lane_send_abort(struct thread *thread, struct agg_lane *lane, unsigned 
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_ABORT, (uint8_t)child),
 		     .abort = lane->comm->abort };
 
-	if (lane->known & dense_bit(child))
+	if (lane->known & child_bit(child))
 		thread_send(thread, &packet, sizeof(packet), &lane->addresses[child]);
 }
 

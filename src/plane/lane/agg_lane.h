@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plane/lane: the work of one lane of one communicator at an aggregator. It
- * owns the lane's cells and queues, the packets of children (child_packets),
- * the way up (parent_lane), rates (child_rates, link_share), occupancy, and the
- * hand-over of lanes to their threads (lane_handover).
+ * owns the reports of children (child_packets), lanes of engines with functions
+ * (engine_lane), the share of a link (link_share), occupancy, and the hand-over of
+ * lanes to their threads (lane_handover). lane_kind.h is the table of what lanes
+ * do for their engines.
  *
- * It must not decide which children join (plane/membership), nor touch sockets
- * (the carrier). engine/dense.h decides what a sum is.
+ * It must not decide which children join (plane/membership), touch sockets (the
+ * carrier), nor know how a stream sums (plane/stream).
  *
  * A lane is owned by one thread. This header has its data, and what both its
  * directions (children, parent) need.
@@ -14,7 +15,6 @@
 #ifndef TRIB_PLANE_LANE_AGG_LANE_H
 #define TRIB_PLANE_LANE_AGG_LANE_H
 
-#include "engine/cell_lock.h"
 #include "engine/uplink.h"
 #include "path/closed_port.h"
 #include "path/group_probe.h"
@@ -29,15 +29,19 @@ struct result_entry {
 	uint16_t bytes; /* tcp: length of the packet, header included */
 };
 
+struct lane_kind;
+
 struct agg_lane {
-	struct dense_lane *dense;
-	struct dense_pool pool;
-	struct kernel_lane *kernel; /* NULL: the kernel part does not share the cells */
-	struct engine_pool engine;  /* of comm->engine; lane NULL: dense */
+	const struct lane_kind *does; /* for its engine; see lane_kind.h */
+	struct kernel_lane *kernel;   /* NULL: the kernel part does not share the cells */
+	struct engine_pool engine;    /* cells; of a stream: none */
+	struct dense_lane *dense;     /* of a stream */
+	struct dense_pool pool;       /* of a stream */
 	uint32_t open;   /* cells that wait for a child; counted where there is a capacity */
 	uint32_t stride; /* distance of packets that lie side by side and leave as one message */
 	unsigned index;
 	struct comm *comm;
+	uint64_t left; /* children that have left, as far as the lane's thread knows */
 	/* What is known of each child: */
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
 	uint64_t serials[WIRE_CHILDREN_MAX]; /* of its newest report */
@@ -62,7 +66,7 @@ struct agg_lane {
 	uint32_t parent_asks; /* the call that the parent asks for, as in struct wire_status */
 	uint64_t disputed_at; /* when a packet did not fit those of other children; 0: never */
 	char dispute[WIRE_TEXT_MAX]; /* that in words */
-	/* Results to send: */
+	/* Of a stream: results to send. */
 	struct result_entry *queue; /* ring of 2 * cells entries */
 	uint64_t head, tail;
 	uint64_t heads[WIRE_CHILDREN_MAX]; /* tcp: each child's own head */
@@ -73,7 +77,7 @@ struct agg_lane {
 	struct udp_address group;
 	uint64_t probe_at; /* time of the last probe of the multicast group */
 	unsigned probes;   /* probes so far */
-	/* With a parent: */
+	/* Of a stream with a parent: */
 	struct uplink up;
 	struct flight flight;
 	struct udp_address parent;
@@ -87,19 +91,6 @@ struct agg_lane {
 	struct lane_rates rates;
 };
 
-/* The kernel part may sum in the same cell. Held while a cell is judged, changed or sealed. */
-static inline void agg_lane_lock(const struct agg_lane *lane, struct dense_cell *cell)
-{
-	if (lane->kernel)
-		cell_lock(&cell->lock);
-}
-
-static inline void agg_lane_unlock(const struct agg_lane *lane, struct dense_cell *cell)
-{
-	if (lane->kernel)
-		cell_unlock(&cell->lock);
-}
-
 /* The header of a packet to a child. `lane` NULL: lane 0, before the lane exists. */
 static inline struct wire_control wire_answer(const struct comm *comm, const struct agg_lane *lane,
                                               uint8_t type, uint8_t child)
@@ -111,8 +102,7 @@ static inline struct wire_control wire_answer(const struct comm *comm, const str
 		                      .comm = comm->id,
 		                      .epoch = comm->epoch,
 		                      .child = child,
-		                      .pos = wire_pos(lane ? lane->index : 0, 0),
-		                      .ack = lane ? (uint32_t)lane->dense->low : 0 };
+		                      .pos = wire_pos(lane ? lane->index : 0, 0) };
 }
 
 struct status_packet {
@@ -120,18 +110,10 @@ struct status_packet {
 	struct wire_status status;
 };
 
-/* Queues a result for one child, or for all with WIRE_ALL. False: no room for a repeat. */
-bool agg_lane_queue_result(struct agg_lane *lane, uint64_t position, uint8_t child);
 /* The part of a fragment's checksum that is not sent, for packets from and to children. */
 struct wire_unsent agg_lane_unsent(const struct agg_lane *lane, uint64_t position);
-/* The ranks that owe this fragment, as far as it is known here. */
-uint64_t agg_lane_waiting(const struct agg_lane *lane, uint64_t position);
-/* To all children: the window, and what is complete from `base` on. */
-void agg_lane_tell(struct thread *thread, struct agg_lane *lane, uint64_t base, uint32_t bits);
-/* To the multicast group only: children that hear it say so in their next report. */
-void agg_lane_probe_group(struct thread *thread, struct agg_lane *lane);
-/* To all children: the window, if it has moved far and no result is about to say so. */
-void agg_lane_announce_low(struct thread *thread, struct agg_lane *lane);
+/* The ranks of these children that are late, as far as it is known here. */
+uint64_t agg_lane_late(const struct agg_lane *lane, uint64_t children);
 void agg_lane_send_abort(struct thread *thread, struct agg_lane *lane, unsigned child);
 /* A child or the parent has given up, and says which rank it waited for. */
 void agg_lane_take_abort(struct agg_lane *lane, const struct wire_control *header,

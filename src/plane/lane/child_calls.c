@@ -121,6 +121,6 @@ void child_calls_dispute(struct agg_lane *lane, unsigned child, uint64_t now, co
 		va_end(args);
 	}
 	/* Only ranks that wait in a collective of libtributary say what they called. */
-	if (lane->comm->engine && lane->comm->engine->number != ENGINE_SLOT)
+	if (!lane->comm->engine->calls)
 		comm_set_failed(lane->comm, TRIB_ERR_MISMATCH, child, "%s", lane->dispute);
 }

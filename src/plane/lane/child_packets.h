@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lane does with the packets of its children. */
+/* Reports of children, and what all lanes say of packets that do not fit. */
 #ifndef TRIB_PLANE_LANE_CHILD_PACKETS_H
 #define TRIB_PLANE_LANE_CHILD_PACKETS_H
 
 #include "plane/lane/agg_lane.h"
 
-/* Adds a DATA packet that was found intact. `bytes` is the length of its payload. */
-void child_take_data(struct thread *thread, struct agg_lane *lane, const struct wire_header *header,
-                     uint32_t bytes);
 /* The packet does not fit what is there: see child_calls_dispute(). */
 void child_dispute(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
                    const struct engine_view *there, uint64_t now);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/lane/engine_packets.h"
+#include "plane/lane/engine_lane.h"
 
 #include "base/log.h"
 #include "plane/core/failure.h"
+#include "plane/lane/child_calls.h"
 #include "plane/lane/child_packets.h"
 #include "wire/parse.h"
 
@@ -10,13 +11,16 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-bool engine_lane_open(struct agg_lane *lane)
+static bool open_lane(struct aggregator *aggregator, struct agg_lane *lane)
 {
 	struct engine_pool *pool = &lane->engine;
 	size_t bytes;
 
+	(void)aggregator;
+	if (lane->kernel)
+		return true;
 	pool->step = engine_cell_bytes(lane->comm->payload);
-	bytes = lane->comm->engine_cells * pool->step;
+	bytes = lane->comm->cells * pool->step;
 	/* The kernel commits memory only to pages that are used. */
 	pool->cells = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -26,12 +30,14 @@ bool engine_lane_open(struct agg_lane *lane)
 	return pool->lane != NULL;
 }
 
-void engine_lane_close(struct agg_lane *lane)
+static void close_lane(struct agg_lane *lane)
 {
+	if (lane->kernel)
+		return;
 	if (lane->engine.lane && lane->comm->engine->close)
 		lane->comm->engine->close(&lane->engine);
 	if (lane->engine.cells)
-		munmap(lane->engine.cells, lane->comm->engine_cells * lane->engine.step);
+		munmap(lane->engine.cells, lane->comm->cells * lane->engine.step);
 	free(lane->engine.lane);
 }
 
@@ -51,15 +57,15 @@ static void note_use(struct aggregator *aggregator, const struct agg_lane *lane)
 		                         "%s stage %u: %.2f %% of its memory", i ? "," : "", i,
 		                         use->share[i] / 100.0);
 	log_info("job %u: communicator %u: switch: %u slots of %u bytes;%s", comm->job, comm->id,
-	         comm->engine_cells, comm->payload, text);
+	         comm->cells, comm->payload, text);
 }
 
-bool engine_lane_start(struct aggregator *aggregator, struct agg_lane *lane)
+static bool start(struct aggregator *aggregator, struct agg_lane *lane)
 {
 	const struct comm *comm = lane->comm;
 
 	lane->engine.lane->members = comm->present;
-	lane->engine.lane->cells = comm->engine_cells;
+	lane->engine.lane->cells = comm->cells;
 	lane->engine.lane->payload = comm->payload;
 	if (!comm->engine->open(&lane->engine))
 		return false;
@@ -88,9 +94,7 @@ static void fail_refused(struct agg_lane *lane, unsigned child)
 	comm_set_failed(lane->comm, TRIB_ERR_REFUSED, child,
 	                "%s called what the switch cannot do: %s; %suse another plane",
 	                comm_describe_child(lane->comm, child, text, sizeof(text)), why,
-	                lane->comm->engine->number == ENGINE_SLOT
-	                        ? "set TRIB_ENGINE=dense on all ranks, or "
-	                        : "");
+	                lane->comm->engine->calls ? "set TRIB_ENGINE=dense on all ranks, or " : "");
 }
 
 /* The kernel part watches whether the results that it sends arrive. */
@@ -107,17 +111,9 @@ static void tell_kernel(const struct thread *thread, struct agg_lane *lane,
 		lane->kernel->ops->repeated(lane, header->child, cell, thread->now);
 }
 
-void engine_take_data(struct thread *thread, struct agg_lane *lane,
+static void take_data(struct thread *thread, struct agg_lane *lane,
                       const struct wire_header *header, uint32_t bytes)
 {
-	/* As dense counts them; an acknowledgement alone counts as a report. */
-	static const uint8_t counted[ENGINE_VERDICTS_END] = {
-		[ENGINE_ADDED] = DENSE_ADDED,         [ENGINE_COMPLETE] = DENSE_COMPLETE,
-		[ENGINE_DUPLICATE] = DENSE_DUPLICATE, [ENGINE_FINISHED] = DENSE_FINISHED,
-		[ENGINE_STALE] = DENSE_STALE,         [ENGINE_AHEAD] = DENSE_AHEAD,
-		[ENGINE_LOWER] = DENSE_LOWER,         [ENGINE_MISMATCH] = DENSE_MISMATCH,
-		[ENGINE_STRANGER] = DENSE_STRANGER,
-	};
 	const struct engine *engine = lane->comm->engine;
 	struct engine_packet out[2];
 	enum engine_verdict verdict;
@@ -133,10 +129,10 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 	lane->heard_at[header->child & 63] = thread->now;
 	if (verdict == ENGINE_REFUSED)
 		fail_refused(lane, header->child & 63);
-	else if (verdict == ENGINE_ACK)
+	else if (verdict == ENGINE_ACK) /* an acknowledgement alone counts as a report */
 		thread->counters.reports++;
 	else
-		thread->counters.verdicts[counted[verdict]]++;
+		thread->counters.verdicts[verdict]++;
 	if (verdict == ENGINE_ADDED || verdict == ENGINE_COMPLETE)
 		thread->counters.payload += bytes;
 	if (lane->kernel)
@@ -151,3 +147,83 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		child_dispute(lane, header, bytes, &view, thread->now);
 	}
 }
+
+static void begin_or_end(struct thread *thread, struct agg_lane *lane)
+{
+	(void)thread;
+	(void)lane;
+}
+
+static void leave(struct agg_lane *lane)
+{
+	lane->engine.lane->left = lane->left;
+}
+
+static uint64_t position_of(const struct agg_lane *lane, const struct wire_header *header)
+{
+	return lane->comm->engine->position(&lane->engine, header);
+}
+
+static void note_report(struct thread *thread, struct agg_lane *lane,
+                        const struct wire_control *header)
+{
+	const struct wire_report *report = wire_payload(header);
+
+	(void)thread;
+	lane->ways[header->child] = (uint8_t)report->want;
+	if (lane->kernel)
+		lane->kernel->ops->group_probe_seen(lane);
+}
+
+static uint64_t owed(const struct agg_lane *lane, unsigned child, const struct wire_report *report)
+{
+	(void)child;
+	(void)report;
+	return lane->comm->engine->waiting(&lane->engine);
+}
+
+static void answer(struct thread *thread, struct agg_lane *lane, unsigned child,
+                   const struct wire_report *report, struct status_packet *packet)
+{
+	(void)thread;
+	packet->status.waiting = agg_lane_late(lane, owed(lane, child, report));
+}
+
+static void follow(struct thread *thread, struct agg_lane *lane, const struct wire_report *report)
+{
+	(void)thread;
+	(void)lane;
+	(void)report;
+}
+
+/* Engines have no window that counters could tell. */
+static uint64_t low(const struct agg_lane *lane)
+{
+	(void)lane;
+	return 0;
+}
+
+static uint64_t done(const struct agg_lane *lane, unsigned child)
+{
+	(void)lane;
+	(void)child;
+	return 0;
+}
+
+const struct lane_kind lane_of_engine = {
+	.open = open_lane,
+	.start = start,
+	.close = close_lane,
+	.begin = begin_or_end,
+	.end = begin_or_end,
+	.tick = begin_or_end,
+	.leave = leave,
+	.position = position_of,
+	.take_data = take_data,
+	.note_report = note_report,
+	.owed = owed,
+	.answer = answer,
+	.follow = follow,
+	.low = low,
+	.done = done,
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/lane/link_share.h"
+#include "plane/lane/lane_kind.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -227,8 +228,8 @@ void link_share_open(struct aggregator *aggregator, struct agg_lane *lane)
 	const struct comm *comm = lane->comm;
 
 	own->comm = comm;
-	own->members = own->active = own->idle = lane->dense->members;
-	own->has_parent = lane->dense->has_parent;
+	own->members = own->active = own->idle = lane->comm->present;
+	own->has_parent = lane->comm->has_parent;
 	own->above = comm->parent.rate * RATE_UNIT;
 	losses_init(&own->losses);
 	own->factor = 1;
@@ -271,8 +272,8 @@ void link_share_leave(struct aggregator *aggregator, const struct comm *comm, un
 
 	pthread_mutex_lock(&rates->lock);
 	for (struct lane_rates *lane = rates->lanes; lane; lane = lane->next)
-		if (lane->comm == comm && !(lane->gone & dense_bit(child))) {
-			lane->gone |= dense_bit(child);
+		if (lane->comm == comm && !(lane->gone & child_bit(child))) {
+			lane->gone |= child_bit(child);
 			news = true;
 		}
 	if (news)
@@ -327,15 +328,16 @@ void link_share_tell(struct thread *thread, struct agg_lane *lane)
 {
 	struct lane_rates *own = &lane->rates;
 
-	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
+	for (uint64_t to = lane->known & ~lane->left; to; to &= to - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(to);
 		struct status_packet packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS,
 			                                              (uint8_t)child) };
 
 		if (is_small(rate_of(thread, lane, child), own->told[child]))
 			continue;
-		packet.header.pos = wire_pos(lane->index, lane->dense->ack[child]);
-		packet.status.low = lane->dense->low;
+		packet.header.pos = wire_pos(lane->index, lane->does->done(lane, child));
+		packet.status.low = lane->does->low(lane);
+		packet.header.ack = (uint32_t)packet.status.low;
 		link_share_fill(thread, lane, child, &packet.status);
 		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[child]);
 	}
@@ -352,21 +354,22 @@ void link_share_update_lane(struct thread *thread, struct agg_lane *lane)
 		link_share_tell(thread, lane);
 }
 
-void link_share_from_parent(struct thread *thread, struct agg_lane *lane,
+bool link_share_from_parent(struct thread *thread, struct agg_lane *lane,
                             const struct wire_status *status)
 {
 	struct lane_rates *own = &lane->rates;
+	bool fell;
 
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
-		return;
+		return false;
 	own->above_serial = status->serial;
 	if (fabs(status->rate * RATE_UNIT - own->above) <= 0.01 * own->above)
-		return;
-	if (status->rate && (!(own->above > 0) || status->rate * RATE_UNIT < own->above))
-		uplink_judge_anew(&lane->up, (uint32_t)(thread->now / 1000));
+		return false;
+	fell = status->rate && (!(own->above > 0) || status->rate * RATE_UNIT < own->above);
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->above = status->rate * RATE_UNIT;
 	link_share_update_lane(thread, lane);
+	return fell;
 }
 
 double link_share_given(struct aggregator *aggregator, const struct agg_lane *lane, unsigned child)

@@ -26,7 +26,7 @@ void link_share_fill(struct thread *thread, struct agg_lane *lane, unsigned chil
 /* The rate to ask the parent for, as in a REPORT. */
 uint32_t link_share_want(const struct thread *thread, const struct agg_lane *lane);
 /* The parent's STATUS may bring another rate. */
-void link_share_from_parent(struct thread *thread, struct agg_lane *lane,
+bool link_share_from_parent(struct thread *thread, struct agg_lane *lane,
                             const struct wire_status *status);
 /* Sends a STATUS to those children of the lane that know another rate. */
 void link_share_tell(struct thread *thread, struct agg_lane *lane);

@@ -3,14 +3,14 @@
 
 #include "plane/core/cookies.h"
 #include "plane/lane/child_packets.h"
-#include "plane/lane/engine_packets.h"
+#include "plane/lane/lane_kind.h"
 #include "plane/lane/occupancy.h"
-#include "plane/lane/parent_lane.h"
 #include "plane/membership/join_server.h"
 #include "plane/membership/liveness.h"
 #include "plane/membership/parent_session.h"
 #include "plane/membership/unknown_comm.h"
 #include "plane/stats/describe.h"
+#include "plane/stream/parent_lane.h"
 #include "wire/brief.h"
 
 /* The lane that a packet is for, or NULL; the reason is counted. */
@@ -113,12 +113,10 @@ static bool is_members(const struct thread *thread, const struct agg_lane *lane,
                        const struct wire_header *header, uint32_t bytes,
                        const struct udp_address *from)
 {
-	uint64_t position = lane->engine.lane ? lane->comm->engine->position(&lane->engine, header)
-	                                      : dense_position(lane->dense, header);
-	const struct wire_unsent unsent = agg_lane_unsent(lane, position);
+	const struct wire_unsent unsent = agg_lane_unsent(lane, lane->does->position(lane, header));
 
 	if (thread->aggregator->carrier->reliable)
-		return from->link && lane->known & dense_bit(header->child) &&
+		return from->link && lane->known & child_bit(header->child) &&
 		       lane->addresses[header->child].link == from->link;
 	return wire_is_intact(header, bytes, &unsent);
 }
@@ -137,10 +135,7 @@ static bool take_data(struct thread *thread, const struct wire_header *header, u
 		                                                             : WIRE_FAULT_CHECK]++;
 		return false;
 	}
-	if (lane->engine.lane)
-		engine_take_data(thread, lane, header, bytes - WIRE_HEADER);
-	else
-		child_take_data(thread, lane, header, bytes - WIRE_HEADER);
+	lane->does->take_data(thread, lane, header, bytes - WIRE_HEADER);
 	return true;
 }
 

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plane/lane/child_rates.h"
+#include "plane/stream/child_rates.h"
+#include "plane/lane/lane_kind.h"
 #include "plane/lane/lane_handover.h"
-#include "plane/lane/parent_lane.h"
 #include "plane/membership/drain.h"
 #include "plane/membership/liveness.h"
 #include "plane/stats/stats.h"
@@ -23,12 +23,10 @@ static void see_leavers(struct thread *thread)
 	for (unsigned id = 1; id < thread->ids; id++) {
 		struct agg_lane *lane = thread->lanes[id];
 
-		if (lane && lane->dense->left != lane->comm->gone) {
-			lane->dense->left = lane->comm->gone;
-			dense_update_low(lane->dense);
+		if (lane && lane->left != lane->comm->gone) {
+			lane->left = lane->comm->gone;
+			lane->does->leave(lane);
 		}
-		if (lane && lane->engine.lane)
-			lane->engine.lane->left = lane->comm->gone;
 	}
 }
 
@@ -84,8 +82,8 @@ static void tick(struct thread *thread, uint64_t gap)
 	else
 		see_leavers(thread);
 	for (unsigned id = 1; id < thread->ids; id++) {
-		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent)
-			parent_lane_tick(thread, thread->lanes[id]);
+		if (thread->lanes[id])
+			thread->lanes[id]->does->tick(thread, thread->lanes[id]);
 	}
 	child_rates_tick(thread);
 	thread->aggregator->carrier->tick(thread);

@@ -32,7 +32,7 @@ static uint64_t group_children(const struct aggregator *aggregator, const struct
 		 * interface already.
 		 */
 		if (!aggregator->group_local.length || udp_same(&aggregator->group_local, &from[i]))
-			known |= dense_bit(i);
+			known |= child_bit(i);
 	}
 	for (uint64_t left = known; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
@@ -96,7 +96,7 @@ static uint32_t cells_for(const struct engine *engine, uint32_t n)
 {
 	if (n >= ENGINE_CELLS_MAX)
 		return ENGINE_CELLS_MAX;
-	return engine->any_cells ? n : 1u << (31 - __builtin_clz(n));
+	return engine->any_cells || engine->streams ? n : 1u << (31 - __builtin_clz(n));
 }
 
 /* A newer plan runs: communicators of older plans of the same ranks are over. */
@@ -116,8 +116,7 @@ static bool fit(struct comm *comm, uint32_t *cells, char *why)
 {
 	unsigned children = 64 - (unsigned)__builtin_clzll(comm->present | 1);
 
-	return !comm->engine || !comm->engine->fit ||
-	       comm->engine->fit(children, &comm->payload, cells, why);
+	return !comm->engine->fit || comm->engine->fit(children, &comm->payload, cells, why);
 }
 
 /* How many cells each lane has, by the pools that children and the aggregator allow. */
@@ -128,9 +127,9 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 
 	if (!fit(comm, &least, why)) /* the payload comes first: cells follow from it */
 		return false;
-	step = comm->engine ? engine_cell_bytes(comm->payload) : comm_table_cell_bytes(comm);
+	step = comm_table_cell_bytes(comm);
 	cells = comm->pool_bytes / (WIRE_HEADER + comm->payload);
-	if (!comm->engine) /* slots are asked for in each lane: most vectors use the first one */
+	if (comm->engine->streams) /* others ask for the cells of one lane: most vectors use it */
 		cells /= comm->lanes;
 	if (cells > left / comm->lanes / step)
 		cells = left / comm->lanes / step;
@@ -139,11 +138,8 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 	                                  : (uint32_t)cells;
 	if (comm->has_parent && comm->parent.cells < comm->cells)
 		comm->cells = comm->parent.cells;
-	if (comm->engine) { /* dense only answers reports */
-		comm->engine_cells = cells_for(comm->engine, comm->cells);
-		comm->cells = CELLS_MIN;
-	}
-	return fit(comm, &comm->engine_cells, why);
+	comm->cells = cells_for(comm->engine, comm->cells);
+	return fit(comm, &comm->cells, why);
 }
 
 bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_WHY_MAX])
@@ -157,8 +153,7 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_
 	if (!choose_cells(aggregator, comm, why))
 		return false;
 	comm->created_at = aggregator->threads[0].now;
-	if (!comm->engine) /* small results to each child by itself: a group has to be tried first
-	                    */
+	if (comm->engine->streams) /* small results go to each child: a group is tried first */
 		choose_group(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++) {
 		lanes[i] = agg_lane_new(aggregator, comm, i);
@@ -177,12 +172,12 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_
 			unsigned child = (unsigned)__builtin_ctzll(c);
 
 			lanes[0]->addresses[child] = comm->children[child].address;
-			lanes[0]->known |= dense_bit(child);
+			lanes[0]->known |= child_bit(child);
 		}
 	}
 	atomic_store(&comm->users, comm->lanes);
 	for (unsigned i = 0; i < comm->lanes; i++) {
-		if (!comm->engine) /* small vectors hardly use the link */
+		if (comm->engine->streams) /* small vectors hardly use the link */
 			link_share_open(aggregator, lanes[i]);
 		lane_handover_post(&aggregator->threads[i], comm->id, lanes[i]);
 	}
@@ -191,8 +186,7 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_
 	log_info("job %u: communicator %u of %u ranks runs with %u children: %s, %u lanes, %u "
 	         "fragments of %u bytes each%s%s",
 	         comm->job, comm->id, comm->size, (unsigned)__builtin_popcountll(comm->present),
-	         comm->engine ? comm->engine->name : "dense", comm->lanes,
-	         comm->engine ? comm->engine_cells : comm->cells, comm->payload,
+	         comm->engine->name, comm->lanes, comm->cells, comm->payload,
 	         comm->has_parent ? "; sums go up to " : "",
 	         comm->has_parent ? udp_text(&comm->parent.address, text, sizeof(text)) : "");
 	return true;

@@ -3,8 +3,10 @@
 
 #include "plane/core/cookies.h"
 #include "plane/core/join_check.h"
+#include "plane/lane/engine_lane.h"
 #include "plane/lane/lane_handover.h"
-#include "plane/lane/parent_lane.h"
+#include "plane/stream/parent_lane.h"
+#include "plane/stream/stream_lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +84,7 @@ struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
 	comm->ranks = join_ranks(join);
 	comm->has_parent = join->hops > 0;
 	comm->engine = aggregator_engine(aggregator, join->engine);
+	comm->does = comm->engine->streams ? &lane_of_stream : &lane_of_engine;
 	comm->created_at = aggregator->threads[0].now;
 	aggregator->comms[id] = comm;
 	return comm;
@@ -102,16 +105,14 @@ uint64_t comm_table_cell_bytes(const struct comm *comm)
 {
 	const struct kernel *kernel = comm->kernel;
 
+	if (!comm->engine->streams)
+		return engine_cell_bytes(comm->payload);
 	return kernel ? kernel->ops->cell_bytes(kernel) : WIRE_HEADER + comm->payload;
 }
 
 uint64_t comm_table_pool_bytes(const struct comm *comm)
 {
-	uint64_t bytes = comm->cells * comm_table_cell_bytes(comm);
-
-	if (comm->engine)
-		bytes += comm->engine_cells * engine_cell_bytes(comm->payload);
-	return bytes * comm->lanes;
+	return comm->cells * comm_table_cell_bytes(comm) * comm->lanes;
 }
 
 void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
@@ -151,7 +152,7 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	if (comm->kernel)
 		comm->payload = comm->kernel->ops->payload_max(comm->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
-	if (comm->engine && (comm->kernel || comm->engine->fit))
+	if (!comm->engine->streams && (comm->kernel || comm->engine->fit))
 		comm->lanes = 1; /* a device has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = DEAD_AFTER_MAX;

@@ -121,9 +121,9 @@ void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigne
 	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
 	if (comm->running) {
 		welcome->cookie = comm->cookie;
-		welcome->cells = comm->engine ? comm->engine_cells : comm->cells;
+		welcome->cells = comm->cells;
 		welcome->engine = comm->first.engine;
-		welcome->layouts = comm->engine ? comm->engine->layouts : 0;
+		welcome->layouts = comm->engine->layouts;
 		welcome->payload = comm->payload;
 		welcome->lanes = (uint16_t)comm->lanes;
 		welcome->comm = comm->id;
@@ -131,7 +131,7 @@ void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigne
 		welcome->port = aggregator->port;
 		welcome->dead_after_ms = comm->dead_after_ms;
 		welcome->rate = link_share_first(aggregator, comm, index);
-		if (comm->grouped & dense_bit(index)) {
+		if (comm->grouped & child_bit(index)) {
 			const struct sockaddr_in *group = (const void *)&comm->group.storage;
 
 			welcome->multicast_group = group->sin_addr.s_addr;

@@ -75,7 +75,7 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 	bool same = join_same_tree(&comm->first, join);
 	uint64_t spoke_at;
 
-	if (same && comm->present & dense_bit(join->rank) && child->join.nonce == join->nonce)
+	if (same && comm->present & child_bit(join->rank) && child->join.nonce == join->nonce)
 		return CONFLICT_NONE; /* the same process, asking again */
 	if (!comm->running) {
 		if (same && !(comm->covered & join_covers(join)))
@@ -109,8 +109,8 @@ static bool is_reborn(const struct comm *comm, const struct wire_join *join,
 {
 	const struct child *child = &comm->children[join->rank & 63];
 
-	return comm->running && join->height && comm->present & dense_bit(join->rank) &&
-	       !(comm->gone & dense_bit(join->rank)) && child->join.nonce != join->nonce &&
+	return comm->running && join->height && comm->present & child_bit(join->rank) &&
+	       !(comm->gone & child_bit(join->rank)) && child->join.nonce != join->nonce &&
 	       child->join.pid != join->pid && !from->link && udp_same(&child->address, from);
 }
 
@@ -212,6 +212,7 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
                         uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
+	const struct engine *engine = aggregator_engine(aggregator, join->engine);
 	char why[300];
 
 	if (cookie_has_ended(aggregator, header->job, header->cookie)) {
@@ -239,14 +240,13 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 			join->rank, join->lanes, join->payload, WIRE_LANES_MAX, WIRE_PAYLOAD_MIN);
 		return false;
 	}
-	if (join->engine &&
-	    (!aggregator_engine(aggregator, join->engine) || aggregator->carrier->reliable)) {
+	if (!engine || (aggregator->carrier->reliable && !engine->streams)) {
 		join_refuse(aggregator, header, bytes, from,
 		            "rank %u asks for engine %u, which the %s plane does not have",
 		            join->rank, join->engine, aggregator->carrier->plane);
 		return false;
 	}
-	if (join->engine && (join->hops || join->height)) {
+	if (!engine->streams && (join->hops || join->height)) {
 		join_refuse(aggregator, header, bytes, from,
 		            "rank %u asks for engine %u in a tree: only dense sums go up",
 		            join->rank, join->engine);
@@ -301,14 +301,14 @@ static void hear_forming(struct aggregator *aggregator, const struct wire_contro
 	/* If the table is full, the child is told when it asks to join. */
 	if (!comm && !(comm = comm_table_new(aggregator, header->job, join, from, why)))
 		return;
-	if (comm->running || comm->parent.asking || comm->present & dense_bit(join->rank) ||
+	if (comm->running || comm->parent.asking || comm->present & child_bit(join->rank) ||
 	    !join_same_tree(&comm->first, join))
 		return;
 	child = &comm->children[join->rank];
 	note_asker(aggregator, child, header, bytes);
 	note_child(child, join, from);
 	child->here = join_covers(join);
-	comm->forming |= dense_bit(join->rank);
+	comm->forming |= child_bit(join->rank);
 	join_answer(aggregator, comm, join->rank);
 }
 
@@ -349,8 +349,8 @@ void join_take(struct aggregator *aggregator, const struct wire_control *header,
 		return;
 	}
 	note_child(child, join, from);
-	comm->forming &= ~dense_bit(join->rank);
-	comm->present |= dense_bit(join->rank);
+	comm->forming &= ~child_bit(join->rank);
+	comm->present |= child_bit(join->rank);
 	comm->covered |= join_covers(join);
 	if (comm->covered != comm->ranks) {
 		join_answer(aggregator, comm, join->rank);

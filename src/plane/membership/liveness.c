@@ -4,9 +4,10 @@
 #include "base/clock.h"
 #include "plane/core/failure.h"
 #include "plane/lane/link_share.h"
-#include "plane/lane/parent_lane.h"
+#include "plane/lane/lane_kind.h"
 #include "plane/membership/comm_table.h"
 #include "plane/membership/parent_session.h"
+#include "plane/stream/parent_lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,20 +25,17 @@ void liveness_take_bye(struct aggregator *aggregator, struct agg_lane *lane,
 	struct comm *comm = lane->comm;
 	struct wire_control echo = wire_answer(comm, lane, WIRE_BYE, header->child);
 
-	if (header->child >= WIRE_CHILDREN_MAX ||
-	    !(lane->dense->members & dense_bit(header->child))) {
+	if (header->child >= WIRE_CHILDREN_MAX || !(comm->present & child_bit(header->child))) {
 		aggregator->threads[0].counters.drops[DROP_STRANGER]++;
 		return;
 	}
 	echo.flags = WIRE_ECHO;
 	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
-	comm->gone |= dense_bit(header->child);
+	comm->gone |= child_bit(header->child);
 	/* Thread 0 owns lane 0 only. The other threads read `gone` at their tick. */
-	lane->dense->left |= dense_bit(header->child);
-	if (lane->engine.lane)
-		lane->engine.lane->left |= dense_bit(header->child);
+	lane->left |= child_bit(header->child);
 	link_share_leave(aggregator, comm, header->child);
-	dense_update_low(lane->dense);
+	lane->does->leave(lane);
 }
 
 /* Heavy loss on the link may be the cause. */
@@ -73,8 +71,8 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
 	unsigned probes = CLOSED_PROBES;
 
-	/* The job's dense communicator knows more about a lost rank, so its error comes first. */
-	if (comm->engine) {
+	/* The job's stream knows more about a lost rank, so its error comes first. */
+	if (!comm->engine->streams) {
 		dead_after += dead_after / 4;
 		probes *= 2;
 	}

@@ -6,7 +6,7 @@
 #include "base/peer_text.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
-#include "plane/lane/parent_lane.h"
+#include "plane/stream/parent_lane.h"
 #include "plane/membership/comm_table.h"
 #include "plane/membership/join_answer.h"
 
@@ -373,7 +373,7 @@ void parent_hung_up(struct thread *thread, uint64_t link)
 	for (unsigned id = 1; id < thread->ids; id++) {
 		struct agg_lane *lane = thread->lanes[id];
 
-		if (lane && lane->dense->has_parent && lane->parent.link == link &&
+		if (lane && lane->comm->has_parent && lane->parent.link == link &&
 		    !atomic_load(&lane->comm->failed) && !lane->comm->parent.echoed)
 			fail_lost(lane->comm, "its connection is closed, so its process has ended",
 			          clock_since(thread->now, lane->parent_heard_at));

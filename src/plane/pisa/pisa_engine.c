@@ -132,7 +132,7 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
 	uint8_t *payload = out[0].data + WIRE_HEADER;
 
 	out[0].bytes = out[1].bytes = 0;
-	if (packet->child >= WIRE_CHILDREN_MAX || !(pool->lane->members & slot_bit(packet->child)))
+	if (packet->child >= WIRE_CHILDREN_MAX || !(pool->lane->members & child_bit(packet->child)))
 		return ENGINE_STRANGER;
 	if (bytes > WIRE_PAYLOAD_MAX)
 		return ENGINE_MISMATCH;

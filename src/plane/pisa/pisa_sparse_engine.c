@@ -221,7 +221,7 @@ static void tell_server(const struct engine_pool *pool, bool again, struct engin
 		return;
 	lane->told = 1;
 	memcpy(out->data, &header, sizeof(header));
-	out->to = sparse_bit(63 - (unsigned)__builtin_clzll(lane->members)) & ~lane->left;
+	out->to = child_bit(63 - (unsigned)__builtin_clzll(lane->members)) & ~lane->left;
 	out->bytes = out->to ? WIRE_HEADER : 0;
 	out->position = lane->epoch;
 }
@@ -306,7 +306,7 @@ static enum engine_verdict take_push(const struct engine_pool *pool,
 		return switch_refuse(&it->base, "",
 		                     answer.why ? answer.why : "A packet has no fate.");
 	memcpy(out[0].data, &answer.header, sizeof(answer.header));
-	out[0].to = sparse_bit(packet->child) & ~lane->left;
+	out[0].to = child_bit(packet->child) & ~lane->left;
 	out[0].bytes = out[0].to ? WIRE_HEADER : 0;
 	out[0].position = sequence;
 	if (answer.verdict == PUSH_ADDED)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "plane/core/join_check.h"
+#include "plane/lane/lane_kind.h"
 #include "plane/lane/link_share.h"
 #include "plane/stats/totals.h"
 
@@ -132,7 +133,7 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 		    (unsigned long long)totals.kernel_raised,
 		    (unsigned long long)totals.kernel_lowered,
 		    (unsigned long long)totals.kernel_left);
-	put_counts(text, "verdicts", verdict_name, sum->verdicts, DENSE_VERDICTS_END);
+	put_counts(text, "verdicts", verdict_name, sum->verdicts, ENGINE_COUNTED);
 	put_counts(text, "drops", drop_name, sum->drops, DROPS_END);
 }
 
@@ -191,10 +192,10 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 	double rate;
 	char ranks[40];
 
-	if (comm->engine && comm->engine->sums)
+	if (comm->engine->sums)
 		put(text, ",\"sums\":\"%s\"", comm->engine->sums(&lane->engine));
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
-	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
+	    (unsigned long long)lane->does->low(lane), __builtin_popcountll(lane->hears));
 	for (uint64_t left = comm->present; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 
@@ -205,7 +206,7 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 		if (n++ == CHILDREN_A_PAGE)
 			break;
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu", comma, i,
-		    comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
+		    comm->children[i].join.host, (unsigned long long)lane->does->done(lane, i),
 		    (unsigned long long)agg_lane_came_last(lane, i));
 		put(text, ",\"judged\":%llu,\"missed\":%llu,\"repeated\":%llu",
 		    (unsigned long long)lane->judged[i], (unsigned long long)lane->missed[i],
@@ -213,11 +214,11 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 		if (comm->children[i].join.height)
 			put(text, ",\"covers\":\"%s\"",
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));
-		if (comm->engine)
+		if (!comm->engine->streams)
 			put(text, ",\"waits\":\"%s\"", way_name(lane->ways[i]));
 		if (lane->away[i])
 			put(text, ",\"away\":%.1f", lane->away[i] / 16.0);
-		rate = comm->engine ? 0 : link_share_given(aggregator, lane, i);
+		rate = comm->engine->streams ? link_share_given(aggregator, lane, i) : 0;
 		if (rate > 0)
 			put(text, ",\"rate\":%.0f", rate);
 		put(text, "}");
@@ -269,8 +270,7 @@ static void put_comm(struct text *text, const struct comm *comm, unsigned first)
 	put(text,
 	    ",\"engine\":\"%s\",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u,"
 	    "\"kernel_lanes\":%u",
-	    comm->engine ? comm->engine->name : "dense", comm->lanes,
-	    comm->engine ? comm->engine_cells : comm->cells, comm->payload, first, lanes);
+	    comm->engine->name, comm->lanes, comm->cells, comm->payload, first, lanes);
 	if (*why && !first) {
 		put(text, ",");
 		put_text(text, "why", why);

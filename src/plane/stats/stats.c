@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "plane/core/join_check.h"
-#include "plane/lane/agg_lane.h"
+#include "plane/lane/lane_kind.h"
 #include "plane/stats/totals.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void fill_child(struct stats_child *child, const struct comm *comm,
 		child->covers = join_covers(&comm->children[index].join);
 	if (!lane)
 		return;
-	child->done = lane->dense->ack[index];
+	child->done = lane->does->done(lane, index);
 	child->last = agg_lane_came_last(lane, index);
 	child->judged = lane->judged[index];
 	child->missed = lane->missed[index];
@@ -64,7 +64,7 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		                    .kernel_lanes = comm_in_kernel(comm, why, sizeof(why)),
 		                    .pool_bytes = (uint64_t)comm->lanes * comm->cells *
 		                                  (WIRE_HEADER + comm->payload),
-		                    .done = lane ? lane->dense->low : 0,
+		                    .done = lane ? lane->does->low(lane) : 0,
 		                    .first = stats->n_children };
 	/* Lanes have equal parts of each vector, and the kernel part moves the same `low`. */
 	out->finished_bytes = out->done * comm->lanes * comm->payload;
@@ -74,10 +74,10 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 	out->n = stats->n_children - out->first;
 }
 
-/* A job's small vectors have a communicator of their own; its dense one stands for the job. */
+/* A job's small vectors have a communicator of their own; its stream stands for the job. */
 static bool is_told(const struct comm *comm)
 {
-	return comm && !comm->retired && !comm->engine;
+	return comm && !comm->retired && comm->engine->streams;
 }
 
 static bool fill(struct aggregator *aggregator, struct stats *stats)
@@ -202,7 +202,7 @@ trib_status aggregator_stats(struct aggregator *aggregator, struct stats **out)
 	stats->over_capacity = atomic_load(&aggregator->occupancy.over);
 	stats->turns = atomic_load(&aggregator->occupancy.times);
 	stats->n_verdicts =
-		take_counts(stats->verdicts, totals.sum.verdicts, DENSE_VERDICTS_END, verdict_name);
+		take_counts(stats->verdicts, totals.sum.verdicts, ENGINE_COUNTED, verdict_name);
 	stats->n_drops = take_counts(stats->drops, totals.sum.drops, DROPS_END, drop_name);
 	*out = stats;
 	return TRIB_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/lane/child_rates.h"
+#include "plane/stream/child_rates.h"
 
 #include "base/log.h"
 #include "plane/lane/link_share.h"
-#include "plane/lane/parent_lane.h"
+#include "plane/stream/parent_lane.h"
 
 #include <math.h>
 
@@ -34,7 +34,7 @@ void child_rates_wake(struct thread *thread, struct agg_lane *lane)
 static void child_is_idle(struct thread *thread, struct agg_lane *lane, unsigned child)
 {
 	struct lane_rates *own = &lane->rates;
-	uint64_t bit = dense_bit(child);
+	uint64_t bit = child_bit(child);
 	uint64_t at = thread->now + (lane->comm->children[child].join.height ? 0 : IDLE_AFTER_NS);
 
 	if (!own->works || own->idle & bit)
@@ -52,7 +52,7 @@ static void child_is_idle(struct thread *thread, struct agg_lane *lane, unsigned
 static void child_sends(struct thread *thread, struct agg_lane *lane, unsigned child)
 {
 	struct lane_rates *own = &lane->rates;
-	uint64_t bit = dense_bit(child);
+	uint64_t bit = child_bit(child);
 
 	own->idle &= ~bit;
 	if (own->works && (own->active & bit))
@@ -92,9 +92,9 @@ void child_rates_take_report(struct thread *thread, struct agg_lane *lane,
 	own->want[child] = want;
 	/* An aggregator's wish is what its own link can carry, which says nothing about shares. */
 	if (want > 0 && !lane->comm->children[child].join.height)
-		own->said |= dense_bit(child);
+		own->said |= child_bit(child);
 	else
-		own->said &= ~dense_bit(child);
+		own->said &= ~child_bit(child);
 	if (own->losses.factor != own->factor)
 		log_debug("job %u, lane %u: after losses, rates are %.0f %% of their share",
 		          lane->comm->job, lane->index, own->losses.factor * 100);
@@ -112,7 +112,7 @@ static void look_at_idle(struct thread *thread, struct agg_lane *lane)
 		unsigned child = (unsigned)__builtin_ctzll(left);
 
 		if (thread->now >= own->idle_at[child])
-			idle |= dense_bit(child);
+			idle |= child_bit(child);
 		else if (own->idle_at[child] < thread->rates_at)
 			thread->rates_at = own->idle_at[child];
 	}

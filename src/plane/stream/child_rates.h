@@ -10,8 +10,8 @@
  * vectors changes nothing. A child whose rate has changed is told at once, by
  * the thread that owns its lane. Other children are told nothing.
  */
-#ifndef TRIB_PLANE_LANE_CHILD_RATES_H
-#define TRIB_PLANE_LANE_CHILD_RATES_H
+#ifndef TRIB_PLANE_STREAM_CHILD_RATES_H
+#define TRIB_PLANE_STREAM_CHILD_RATES_H
 
 #include "plane/lane/agg_lane.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/common/packet_heads.h"
+#include "plane/stream/packet_heads.h"
 
 void result_head(const struct agg_lane *lane, const struct dense_cell *cell, uint8_t *packet,
                  bool again)

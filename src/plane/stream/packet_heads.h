@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * plane/common: what several carriers share. It owns the headers of fragments
- * that leave (packet_heads) and the datagram socket of a thread (datagrams). It
- * must not name a carrier.
- */
-#ifndef TRIB_PLANE_COMMON_PACKET_HEADS_H
-#define TRIB_PLANE_COMMON_PACKET_HEADS_H
+/* The headers of a stream's fragments that leave. */
+#ifndef TRIB_PLANE_STREAM_PACKET_HEADS_H
+#define TRIB_PLANE_STREAM_PACKET_HEADS_H
 
 #include "plane/lane/agg_lane.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/lane/parent_lane.h"
+#include "plane/stream/parent_lane.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "plane/lane/child_calls.h"
 #include "plane/lane/link_share.h"
+#include "plane/stream/stream_window.h"
 #include "wire/checksum.h"
 
 #include <stdlib.h>
@@ -109,7 +110,8 @@ static void report(struct thread *thread, struct agg_lane *lane, uint64_t base, 
 		lane->kernel->ops->count_sums(lane);
 	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
 	              &packet.report);
-	packet.report.waiting = agg_lane_waiting(lane, lane->dense->settled);
+	packet.report.waiting =
+		agg_lane_late(lane, dense_waiting(lane->dense, &lane->pool, lane->dense->settled));
 	packet.report.want = link_share_want(thread, lane);
 	packet.report.call = child_calls_above(lane);
 	packet.report.judged = (uint32_t)lane->up.judged;
@@ -175,19 +177,19 @@ static void take_result(struct thread *thread, struct agg_lane *lane,
 	enum dense_verdict verdict;
 	bool by_kernel;
 
-	agg_lane_lock(lane, cell);
+	stream_lane_lock(lane, cell);
 	by_kernel = cell->position == position && cell->queued == UPLINK_RAISED;
 	verdict = uplink_take(lane->dense, cell, sum, header, header + 1, bytes);
 	if (verdict == DENSE_AHEAD) {
 		uplink_settle(&lane->up, lane->dense, &lane->pool);
 		verdict = uplink_take(lane->dense, cell, sum, header, header + 1, bytes);
 	}
-	agg_lane_unlock(lane, cell);
+	stream_lane_unlock(lane, cell);
 	if (verdict == DENSE_COMPLETE) {
 		thread->counters.lowered++;
 		lane->kernel_heard += by_kernel;
 		if (dense_expected(lane->dense, cell->to))
-			agg_lane_queue_result(lane, cell->position, WIRE_ALL);
+			stream_lane_queue(lane, cell->position, WIRE_ALL);
 	} else if (verdict == DENSE_MISMATCH) {
 		thread->counters.drops[DROP_RESULT]++;
 	}
@@ -197,9 +199,9 @@ static void send_again(struct agg_lane *lane, uint64_t position)
 {
 	struct dense_cell *cell = dense_cell(&lane->pool, dense_index(lane->dense, position));
 
-	agg_lane_lock(lane, cell);
+	stream_lane_lock(lane, cell);
 	uplink_push(&lane->up, lane->dense, cell);
-	agg_lane_unlock(lane, cell);
+	stream_lane_unlock(lane, cell);
 }
 
 static void take_status(struct thread *thread, struct agg_lane *lane,
@@ -210,7 +212,8 @@ static void take_status(struct thread *thread, struct agg_lane *lane,
 
 	if (header->child != WIRE_ALL && status->stamp)
 		lane->parent_asks = status->asks;
-	link_share_from_parent(thread, lane, status);
+	if (link_share_from_parent(thread, lane, status))
+		uplink_judge_anew(&lane->up, now_us(thread));
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
 	if (status->stamp)
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
@@ -225,9 +228,9 @@ static void take_status(struct thread *thread, struct agg_lane *lane,
 	if (news.n_lost)
 		report(thread, lane, status->base, status->bits, NULL, news.lost);
 	if (news.n_done)
-		agg_lane_tell(thread, lane, status->base, status->bits);
+		stream_lane_tell(thread, lane, status->base, status->bits);
 	else
-		agg_lane_announce_low(thread, lane);
+		stream_lane_announce_low(thread, lane);
 	/* What waits here goes first, then the kernel part may send more. */
 	if (lane->kernel && lane->kernel->ops->parent_answered(lane, news.n_astray))
 		thread->aggregator->carrier->send_sums(thread, lane);

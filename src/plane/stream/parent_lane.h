@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lane's way up: packets to and from the parent, around engine/uplink.h. */
-#ifndef TRIB_PLANE_LANE_PARENT_LANE_H
-#define TRIB_PLANE_LANE_PARENT_LANE_H
+#ifndef TRIB_PLANE_STREAM_PARENT_LANE_H
+#define TRIB_PLANE_STREAM_PARENT_LANE_H
 
 #include "plane/lane/agg_lane.h"
 

@@ -37,7 +37,7 @@ static struct agg_lane *lane_of(const struct thread *thread, uint64_t link, unsi
 		struct agg_lane *lane = thread->lanes[id];
 
 		for (*child = 0; lane && *child < lane->comm->size; ++*child)
-			if (lane->known & dense_bit(*child) && lane->addresses[*child].link == link)
+			if (lane->known & child_bit(*child) && lane->addresses[*child].link == link)
 				return lane;
 	}
 	return NULL;
@@ -53,7 +53,7 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 
 	if (why && connection->upward)
 		parent_hung_up(thread, connection->link);
-	if (lane && !(lane->comm->gone & dense_bit(child)) && !atomic_load(&lane->comm->failed))
+	if (lane && !(lane->comm->gone & child_bit(child)) && !atomic_load(&lane->comm->failed))
 		liveness_fail_child(lane, child, why, thread->now - lane->heard_at[child]);
 	for (struct connection **at = &streams->dirty; *at; at = &(*at)->next_dirty) {
 		if (*at == connection) {
@@ -160,7 +160,7 @@ void connections_accept(struct thread *thread)
 static bool has_owner(const struct thread *thread, uint64_t link)
 {
 	for (unsigned id = 1; id < thread->ids; id++)
-		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent &&
+		if (thread->lanes[id] && thread->lanes[id]->comm->has_parent &&
 		    thread->lanes[id]->parent.link == link)
 			return true;
 	for (unsigned id = 1; thread->index == 0 && id < COMMS_MAX; id++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves a connection: the rest of a result, small packets, results; in one call. */
-#include "plane/common/packet_heads.h"
+#include "plane/stream/stream_packets.h"
 #include "plane/tcp/connections.h"
 
 #include <string.h>
@@ -37,86 +37,38 @@ static struct agg_lane *lane_of(const struct thread *thread, const struct connec
 	struct agg_lane *lane = connection->comm ? thread->lanes[connection->comm] : NULL;
 
 	if (!lane || lane->addresses[connection->child].link != connection->link ||
-	    lane->dense->left & dense_bit(connection->child))
+	    lane->left & child_bit(connection->child))
 		return NULL;
 	return lane;
-}
-
-static const struct result_entry *entry_at(const struct agg_lane *lane, uint64_t at)
-{
-	return &lane->queue[at % (2 * (uint64_t)lane->dense->cells)];
-}
-
-static uint8_t *entry_packet(const struct agg_lane *lane, const struct result_entry *entry)
-{
-	return dense_packet(&lane->pool, dense_index(lane->dense, entry->position));
-}
-
-static bool is_for(const struct agg_lane *lane, const struct result_entry *entry, unsigned child)
-{
-	return dense_expected(lane->dense, entry->to) & dense_bit(child);
 }
 
 /* Small packets leave between results only, so none of them has begun to leave. */
 bool connection_detach(struct thread *thread, struct connection *connection)
 {
 	struct agg_lane *lane = lane_of(thread, connection);
-	const struct result_entry *entry;
+	struct stream_packet result;
 	uint32_t rest;
 
 	if (!connection->under_way)
 		return true;
 	if (!lane)
 		return false;
-	entry = entry_at(lane, lane->heads[connection->child]);
-	rest = entry->bytes - connection->under_way;
+	stream_result_at(lane, lane->heads[connection->child], connection->child, &result);
+	rest = result.bytes - connection->under_way;
 	if (connection->small_end + rest > SMALL_BYTES)
 		return false;
 	memmove(connection->small + rest, connection->small, connection->small_end);
-	memcpy(connection->small, entry_packet(lane, entry) + connection->under_way, rest);
+	memcpy(connection->small, result.data + connection->under_way, rest);
 	connection->small_end += rest;
 	connection->under_way = 0;
 	lane->heads[connection->child]++;
 	return true;
 }
 
-/*
- * Puts headers in front of the sums, once: what leaves in parts must not change.
- * All results before lane->head are sealed and may leave.
- *
- * The ring never overflows. A child that lacks the result of position q has not
- * acknowledged it, so only positions in (q - cells, q + cells) can have been
- * completed since. Nothing is repeated: on a reliable carrier no child asks for
- * that.
- */
-static void seal_results(struct thread *thread, struct agg_lane *lane)
-{
-	uint64_t ring = 2 * (uint64_t)lane->dense->cells, kept = lane->head;
-
-	for (uint64_t at = lane->head; at != lane->tail; at++) {
-		struct result_entry entry = lane->queue[at % ring];
-		uint32_t index = dense_index(lane->dense, entry.position);
-		struct dense_cell *cell = dense_cell(&lane->pool, index);
-		uint8_t *packet = dense_packet(&lane->pool, index);
-
-		if (entry.child != WIRE_ALL || cell->position != entry.position || !cell->complete)
-			continue;
-		entry.to = cell->to;
-		entry.bytes = (uint16_t)(WIRE_HEADER + cell->bytes);
-		result_head(lane, cell, packet, false);
-		wire_seal_frame(packet, entry.bytes);
-		cell->sent_at = (uint32_t)(thread->now / 1000);
-		lane->queue[kept++ % ring] = entry;
-		thread->counters.results++;
-	}
-	lane->head = lane->tail = kept;
-	lane->told_low = lane->dense->low;
-}
-
 static void spread_results(struct thread *thread, struct agg_lane *lane)
 {
-	seal_results(thread, lane);
-	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
+	stream_seal_results(thread, lane);
+	for (uint64_t to = lane->known & ~lane->left; to; to &= to - 1) {
 		uint64_t link = lane->addresses[__builtin_ctzll(to)].link;
 		struct connection *connection = connection_find(thread, link);
 
@@ -146,23 +98,20 @@ static void batch_fill(struct batch *batch, struct connection *connection,
                        const struct agg_lane *lane)
 {
 	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->head : 0;
+	struct stream_packet result;
 
 	batch->n = batch->bytes = 0;
 	if (connection->under_way && lane) {
-		const struct result_entry *entry = entry_at(lane, at++);
-
-		batch_add(batch, entry_packet(lane, entry) + connection->under_way,
-		          entry->bytes - connection->under_way);
+		stream_result_at(lane, at++, connection->child, &result);
+		batch_add(batch, result.data + connection->under_way,
+		          result.bytes - connection->under_way);
 	}
 	if (connection->small_end > connection->small_at)
 		batch_add(batch, connection->small + connection->small_at,
 		          connection->small_end - connection->small_at);
-	for (; at != end && batch->n < VECTORS && batch->bytes < SEND_BYTES; at++) {
-		const struct result_entry *entry = entry_at(lane, at);
-
-		if (is_for(lane, entry, connection->child))
-			batch_add(batch, entry_packet(lane, entry), entry->bytes);
-	}
+	for (; at != end && batch->n < VECTORS && batch->bytes < SEND_BYTES; at++)
+		if (stream_result_at(lane, at, connection->child, &result))
+			batch_add(batch, result.data, result.bytes);
 }
 
 /* Removes what has left from the queues, in the order of batch_fill(). */
@@ -171,10 +120,13 @@ static void consume(struct thread *thread, struct connection *connection, struct
 {
 	uint32_t small = connection->small_end - connection->small_at;
 	uint64_t *head = lane ? &lane->heads[connection->child] : NULL;
+	struct stream_packet result;
 
 	if (connection->under_way && lane) {
-		uint32_t rest = entry_at(lane, *head)->bytes - connection->under_way;
+		uint32_t rest;
 
+		stream_result_at(lane, *head, connection->child, &result);
+		rest = result.bytes - connection->under_way;
 		if (sent < rest) {
 			connection->under_way += sent;
 			return;
@@ -190,13 +142,11 @@ static void consume(struct thread *thread, struct connection *connection, struct
 	if (connection->small_at == connection->small_end)
 		connection->small_at = connection->small_end = 0;
 	for (; head && *head != lane->head; ++*head) {
-		const struct result_entry *entry = entry_at(lane, *head);
-
-		if (!is_for(lane, entry, connection->child))
+		if (!stream_result_at(lane, *head, connection->child, &result))
 			continue;
-		if (sent < entry->bytes)
+		if (sent < result.bytes)
 			break;
-		sent -= entry->bytes;
+		sent -= result.bytes;
 		thread->counters.sends++;
 	}
 	connection->under_way = sent;

@@ -4,7 +4,7 @@
  * part of it has left, so sums are copied before they leave. The buffer stays in
  * the cache, and the socket would copy them anyway.
  */
-#include "plane/common/packet_heads.h"
+#include "plane/stream/stream_packets.h"
 #include "plane/tcp/connections.h"
 
 #include <stdlib.h>
@@ -69,17 +69,11 @@ bool upward_add(struct connection *connection, const void *packet, uint32_t byte
 bool upward_send_sums(struct thread *thread, struct agg_lane *lane)
 {
 	struct connection *connection = connection_find(thread, lane->parent.link);
-	const uint32_t most = WIRE_HEADER + lane->dense->payload;
-	struct dense_cell *cell;
+	struct stream_packet packet;
 
-	while (connection && connection->introduced && out_room(connection, most) &&
-	       (cell = uplink_pop(&lane->up, lane->dense, &lane->pool))) {
-		uint8_t *packet =
-			dense_packet(&lane->pool, dense_index(lane->dense, cell->position));
-
-		sum_head(lane, cell, packet);
-		upward_add(connection, packet, WIRE_HEADER + cell->bytes);
-		uplink_raise(&lane->up, lane->dense, cell, (uint32_t)(thread->now / 1000));
+	while (connection && connection->introduced && out_room(connection, lane->stride) &&
+	       stream_pop_sum(thread, lane, &packet)) {
+		upward_add(connection, packet.data, packet.bytes);
 		thread->counters.raised++;
 		connection_mark(thread, connection);
 	}
@@ -92,7 +86,7 @@ static struct agg_lane *lane_below(const struct thread *thread, const struct con
 	for (unsigned id = 1; id < thread->ids; id++) {
 		struct agg_lane *lane = thread->lanes[id];
 
-		if (lane && lane->dense->has_parent && lane->parent.link == connection->link)
+		if (lane && lane->comm->has_parent && lane->parent.link == connection->link)
 			return lane;
 	}
 	return NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results leave straight from the pool. Its cells are laid out as packets, at equal
- * distances, so a run of neighbouring fragments is one message that the kernel
- * segments.
+ * Results leave straight from their cells. A run of neighbours is one message that
+ * the kernel segments.
  */
-#include "plane/common/packet_heads.h"
+#include "plane/stream/stream_packets.h"
 #include "plane/udp/udp_carrier.h"
 
 #include <string.h>
@@ -13,57 +12,43 @@
 #define SINGLE_NS 10000000000ull
 
 struct run {
-	uint8_t *data;
+	struct stream_packet first;
 	uint32_t bytes, segments;
-	uint32_t segment, last; /* bytes of the first packet, and of the last one */
-	uint64_t next;          /* the position that would continue the run */
-	uint8_t child, to;
+	uint32_t last; /* bytes of the last packet */
 };
 
 /* May this packet join the run? Packets of a run are equally long; only the last may be shorter. */
-static bool run_takes(const struct run *run, const struct agg_lane *lane,
-                      const struct result_entry *entry, const struct dense_cell *cell,
-                      const uint8_t *packet)
+static bool run_takes(const struct run *run, const struct stream_packet *packet)
 {
-	uint32_t bytes = WIRE_HEADER + cell->bytes;
+	const struct stream_packet *first = &run->first;
 
-	return run->segments && entry->position == run->next && entry->child == run->child &&
-	       cell->to == run->to &&
-	       packet == run->data + run->segments * lane->pool.packet_step &&
-	       run->last == run->segment && bytes <= run->segment &&
-	       run->segments < UDP_GSO_SEGMENTS && run->bytes + bytes <= UDP_GSO_BYTES;
+	return run->segments && packet->position == first->position + run->segments &&
+	       packet->again == first->again && packet->to == first->to &&
+	       packet->data == first->data + (size_t)run->segments * first->apart &&
+	       run->last == first->bytes && packet->bytes <= first->bytes &&
+	       run->segments < UDP_GSO_SEGMENTS && run->bytes + packet->bytes <= UDP_GSO_BYTES;
 }
 
-/* Children that the run is for. */
-static uint64_t targets(const struct agg_lane *lane, const struct run *run)
+static void message_send(struct thread *thread, const struct run *run, const struct udp_address *to)
 {
-	uint64_t wanted = run->child != WIRE_ALL ? dense_bit(run->child)
-	                                         : dense_expected(lane->dense, run->to);
-
-	return wanted & lane->known & ~lane->dense->left;
-}
-
-static void message_send(struct thread *thread, const struct agg_lane *lane, const struct run *run,
-                         const struct udp_address *to)
-{
-	udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment,
-	                 (uint32_t)lane->pool.packet_step, to);
+	udp_tx_add_apart(thread->tx, run->first.data, run->bytes, run->first.bytes,
+	                 run->first.apart, to);
 	thread->counters.sends += run->segments;
 	thread->counters.messages++;
 }
 
 static void run_send(struct thread *thread, struct agg_lane *lane, const struct run *run)
 {
-	uint64_t to = targets(lane, run);
+	uint64_t to = run->first.to & lane->known & ~lane->left;
 
 	/* One multicast, if two or more children hear it. */
-	if (run->child == WIRE_ALL && thread->now >= lane->single_until &&
+	if (!run->first.again && thread->now >= lane->single_until &&
 	    __builtin_popcountll(to & lane->hears) > 1) {
-		message_send(thread, lane, run, &lane->group);
+		message_send(thread, run, &lane->group);
 		to &= ~lane->hears;
 	}
 	for (; to; to &= to - 1)
-		message_send(thread, lane, run, &lane->addresses[__builtin_ctzll(to)]);
+		message_send(thread, run, &lane->addresses[__builtin_ctzll(to)]);
 }
 
 /*
@@ -89,69 +74,26 @@ static void watch_losses(struct thread *thread, struct agg_lane *lane)
 	lane->recent_results = 0;
 }
 
-/*
- * Puts the header in front of a result that is still in its cell. The kernel part
- * may be about to reuse the cell, so without the lock `complete` of the next
- * fragment could be read. A repeat does not set sent_at: if all children have lost
- * a result, each is to get it when it asks.
- */
-static bool take_result(struct thread *thread, struct agg_lane *lane,
-                        const struct result_entry *entry, struct dense_cell *cell, uint8_t *packet)
-{
-	const struct wire_unsent unsent = agg_lane_unsent(lane, entry->position);
-	bool is_there;
-
-	agg_lane_lock(lane, cell);
-	is_there = cell->position == entry->position && cell->complete;
-	if (is_there) {
-		result_head(lane, cell, packet, entry->child != WIRE_ALL);
-		wire_seal_fragment(packet, WIRE_HEADER + cell->bytes, &unsent);
-		if (entry->child == WIRE_ALL)
-			cell->sent_at = (uint32_t)(thread->now / 1000);
-	}
-	agg_lane_unlock(lane, cell);
-	return is_there;
-}
-
 bool results_send_udp(struct thread *thread, struct agg_lane *lane)
 {
-	uint64_t ring = 2 * (uint64_t)lane->dense->cells;
+	struct stream_packet packet;
 	struct run run = { 0 };
 
-	while (lane->head != lane->tail) {
-		struct result_entry *entry = &lane->queue[lane->head % ring];
-		uint32_t index = dense_index(lane->dense, entry->position);
-		struct dense_cell *cell = dense_cell(&lane->pool, index);
-		uint8_t *packet = dense_packet(&lane->pool, index);
-
-		if (!take_result(thread, lane, entry, cell, packet)) {
-			lane->head++; /* a repeat that no child needs any more */
-			continue;
-		}
-		if (!run_takes(&run, lane, entry, cell, packet)) {
+	while (stream_next_result(thread, lane, &packet)) {
+		if (!run_takes(&run, &packet)) {
 			if (run.segments)
 				run_send(thread, lane, &run);
-			run.segments = 0;
+			run = (struct run){ .first = packet };
 			if (udp_tx_room(thread->tx) <= lane->comm->size)
 				return false;
-			run = (struct run){ .data = packet,
-				            .segment = WIRE_HEADER + cell->bytes,
-				            .child = entry->child,
-				            .to = cell->to };
 		}
-		run.last = WIRE_HEADER + cell->bytes;
-		run.bytes += run.last;
+		run.last = packet.bytes;
+		run.bytes += packet.bytes;
 		run.segments++;
-		run.next = entry->position + 1;
-		if (entry->child == WIRE_ALL)
-			thread->counters.results++;
-		else
-			thread->counters.repeats++;
 		watch_losses(thread, lane);
-		lane->head++;
+		stream_result_left(thread, lane, &packet);
 	}
 	if (run.segments)
 		run_send(thread, lane, &run);
-	lane->told_low = lane->dense->low;
 	return true;
 }

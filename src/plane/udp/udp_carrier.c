@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "plane/common/datagrams.h"
-#include "plane/lane/parent_lane.h"
+#include "plane/stream/parent_lane.h"
 #include "plane/loop/packet_dispatch.h"
 #include "plane/membership/liveness.h"
 

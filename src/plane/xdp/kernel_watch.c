@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 #include "plane/core/failure.h"
+#include "plane/lane/lane_kind.h"
+#include "plane/stream/stream_packets.h"
 
 #include <net/if.h>
 #include <stdio.h>
@@ -48,14 +50,6 @@ void kernel_watch_frames(struct agg_lane *lane)
 	         paused ? "user space as long as its results need several frames" : "the kernel");
 }
 
-/* Has user space repeated the fragment in this cell? */
-static bool was_repeated(const struct agg_lane *lane, uint32_t index, uint64_t position)
-{
-	const struct wire_header *header = (const void *)dense_packet(&lane->pool, index);
-
-	return header->pos == (uint32_t)position && header->flags & WIRE_RESENT;
-}
-
 /* Notes which results the child asked for. */
 static void note_asked(struct agg_lane *lane, unsigned child, const struct wire_report *report,
                        const uint64_t *repeat)
@@ -65,11 +59,11 @@ static void note_asked(struct agg_lane *lane, unsigned child, const struct wire_
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
 		for (uint64_t word = repeat[i]; word; word &= word - 1) {
 			uint64_t position = report->base + 64 * i + (uint64_t)__builtin_ctzll(word);
-			uint32_t index = dense_index(lane->dense, position);
+			uint32_t index = stream_cell_of(lane, position);
 
-			if (!was_repeated(lane, index, position))
+			if (!stream_was_repeated(lane, position))
 				own->asked[index] = 0;
-			own->asked[index] |= dense_bit(child);
+			own->asked[index] |= child_bit(child);
 			if (position >= own->watches[child].asked_end)
 				own->watches[child].asked_end = position + 1;
 		}
@@ -79,21 +73,18 @@ static void note_asked(struct agg_lane *lane, unsigned child, const struct wire_
 static void count_taken(const struct agg_lane *lane, struct child_watch *watch, unsigned child)
 {
 	const struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	uint64_t position = watch->next, end = lane->dense->ack[child];
+	uint64_t position = watch->next, end = lane->does->done(lane, child);
 	uint32_t step;
 
-	if (end > position && end - position > lane->dense->cells)
-		position = end - lane->dense->cells; /* older cells are reused */
+	if (end > position && end - position > lane->comm->cells)
+		position = end - lane->comm->cells; /* older cells are reused */
 	/* A look at a cell is often a cache miss. */
 	step = position >= watch->asked_end ? SAMPLE : 1;
 	for (; position < end; position += step) {
-		uint32_t index = dense_index(lane->dense, position);
-		const struct dense_cell *cell = dense_cell(&lane->pool, index);
-
-		if (cell->position != position || !cell->complete ||
-		    !(dense_expected(lane->dense, cell->to) & dense_bit(child)))
+		if (!stream_has_result(lane, position, child))
 			continue;
-		if (own->asked[index] & dense_bit(child) && was_repeated(lane, index, position))
+		if (own->asked[stream_cell_of(lane, position)] & child_bit(child) &&
+		    stream_was_repeated(lane, position))
 			watch->asked++;
 		else
 			watch->heard += step;
@@ -179,9 +170,9 @@ static void note_lost(struct agg_lane *lane, unsigned child)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 
-	own->lost |= dense_bit(child);
+	own->lost |= child_bit(child);
 	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++) {
-		own->lost |= repeats_most(lane, i) ? dense_bit(i) : 0;
+		own->lost |= repeats_most(lane, i) ? child_bit(i) : 0;
 		own->watches[i].asked = 0;
 	}
 }
@@ -220,7 +211,8 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	char interface[IF_NAMESIZE], name[160], why[160];
 
 	/* An engine that replies does not say which results user space sends. */
-	if (lane->engine.lane && !lane->comm->engine->replies && own->retries < XDP_RETRIES) {
+	if (!lane->comm->engine->streams && !lane->comm->engine->replies &&
+	    own->retries < XDP_RETRIES) {
 		try_user_space(lane, child);
 		return;
 	}
@@ -232,7 +224,7 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	                  "does not reach it",
 	                  comm_describe_child(lane->comm, child, name, sizeof(name)), watch->asked,
 	                  watch->asked + watch->heard, name_interface_of(lane, child, interface));
-	if (lane->engine.lane) {
+	if (!lane->comm->engine->streams) {
 		note_lost(lane, child);
 		return;
 	}
@@ -246,7 +238,7 @@ void kernel_watch_interfaces(struct agg_lane *lane)
 	char why[160];
 
 	if (!own->in_kernel ||
-	    !xdp_handle_is_cut(own->handle, lane->known & ~lane->dense->left, why, sizeof(why)))
+	    !xdp_handle_is_cut(own->handle, lane->known & ~lane->left, why, sizeof(why)))
 		return;
 	stop(lane);
 	comm_pause_kernel(lane->comm, lane->index, why);
@@ -260,7 +252,7 @@ static bool knows_all(const struct agg_lane *lane)
 {
 	const struct xdp_kernel_lane *own = xdp_lane_of(lane);
 
-	for (uint64_t left = lane->known & ~lane->dense->left; left; left &= left - 1) {
+	for (uint64_t left = lane->known & ~lane->left; left; left &= left - 1) {
 		const struct child_watch *watch = &own->watches[__builtin_ctzll(left)];
 
 		if (!watch->heard && !watch->asked)
@@ -275,15 +267,13 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 	struct child_watch *watch = &own->watches[child];
 
-	if (lane->engine.lane) /* see kernel_watch_repeat() */
-		return;
 	/* Results that user space sends say nothing about frames of XDP. */
 	if (!own->in_kernel || own->paused || !xdp_handle_lane(own->handle)->routes[child].ifindex)
 		return;
 	if (!watch->next) /* older results left before the program knew the route */
 		watch->next = report->base + report->bits;
 	note_asked(lane, child, report, repeat);
-	if (lane->dense->ack[child] <= watch->next)
+	if (lane->does->done(lane, child) <= watch->next)
 		return;
 	count_taken(lane, watch, child);
 	if (watch->heard >= PROOF && watch->asked < watch->heard / 4)
@@ -307,9 +297,9 @@ static bool misses_results(const struct child_watch *watch, bool replies)
 /* Counts a result once, if its bit is not set yet. */
 static bool count_once(uint64_t *set, unsigned child, uint32_t *count)
 {
-	if (*set & dense_bit(child))
+	if (*set & child_bit(child))
 		return false;
-	*set |= dense_bit(child);
+	*set |= child_bit(child);
 	++*count;
 	return true;
 }
@@ -381,7 +371,7 @@ void kernel_watch_sent(struct agg_lane *lane)
 		}
 		say_why(lane, child, why, sizeof(why));
 		xdp_handle_leave(own->handle, child, why);
-		own->lost &= ~dense_bit(child);
+		own->lost &= ~child_bit(child);
 	}
 	own->sent = 0;
 }

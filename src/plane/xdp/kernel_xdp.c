@@ -94,8 +94,8 @@ static void count(struct kernel *kernel, struct totals *totals)
 	struct counters *sum = &totals->sum;
 
 	xdp_count(plane_of(kernel), &counts);
-	counts.verdicts[DENSE_ADDED] += counts.added;
-	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++) {
+	counts.verdicts[ENGINE_ADDED] += counts.added;
+	for (unsigned i = 0; i < ENGINE_COUNTED; i++) {
 		totals->kernel_packets += counts.verdicts[i];
 		sum->verdicts[i] += counts.verdicts[i];
 	}
@@ -112,7 +112,7 @@ static void count(struct kernel *kernel, struct totals *totals)
 	totals->kernel_packets += counts.lowered + counts.echoes;
 	sum->packets += totals->kernel_packets;
 	sum->bytes +=
-		(counts.added + counts.verdicts[DENSE_COMPLETE] + counts.verdicts[DENSE_SUMMED]) *
+		(counts.added + counts.verdicts[ENGINE_COMPLETE] + counts.verdicts[ENGINE_SUMMED]) *
 			WIRE_HEADER +
 		counts.payload;
 	sum->raised += counts.raised;
@@ -153,19 +153,20 @@ static int queue_fd(const struct kernel *kernel, unsigned thread)
 static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 {
 	const struct comm *comm = lane->comm;
+	const bool streams = comm->engine->streams;
 	const struct xdp_lane_options options = { .comm = comm->id,
 		                                  .lane = lane->index,
 		                                  .cookie = comm->cookie,
 		                                  .job = comm->job,
 		                                  .epoch = comm->epoch,
-		                                  .cells = comm->cells,
+		                                  .cells = streams ? comm->cells : 0,
 		                                  .payload = comm->payload,
 		                                  .children = comm->size,
-		                                  .engine = comm->engine,
-		                                  .engine_cells = comm->engine_cells };
+		                                  .engine = streams ? NULL : comm->engine,
+		                                  .engine_cells = streams ? 0 : comm->cells };
 	struct xdp_kernel_lane *own = calloc(1, sizeof(*own));
 	uint64_t *asked = calloc(comm->cells, sizeof(*asked));
-	struct cell_watch *cells = calloc(comm->engine_cells + 1, sizeof(*cells));
+	struct cell_watch *cells = calloc(comm->cells, sizeof(*cells));
 
 	if (!own || !asked || !cells)
 		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane of the XDP plane");

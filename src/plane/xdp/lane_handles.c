@@ -8,9 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static trib_status handle_maps(struct xdp_handle *handle, uint32_t cells)
+/* The cells of a stream. */
+static trib_status open_pool(struct xdp_handle *handle, uint32_t cells)
 {
-	struct plane_bpf *bpf = handle->plane->bpf;
+	int pools = bpf_map__fd(handle->plane->bpf->maps.pools);
 	uint32_t value = (uint32_t)sizeof(struct xdp_cell) + handle->plane->payload;
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 
@@ -18,7 +19,6 @@ static trib_status handle_maps(struct xdp_handle *handle, uint32_t cells)
 	                              cells, &options);
 	if (handle->pool < 0)
 		return status_fail_errno("no pool of %u fragments in the kernel", cells);
-	handle->plane->pools++;
 	handle->bytes = page_up((size_t)value * cells);
 	handle->cells =
 		mmap(NULL, handle->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, handle->pool, 0);
@@ -26,12 +26,19 @@ static trib_status handle_maps(struct xdp_handle *handle, uint32_t cells)
 		handle->cells = NULL;
 		return status_fail_errno("cannot map the pool");
 	}
+	if (bpf_map_update_elem(pools, &handle->index, &handle->pool, 0))
+		return status_fail_errno("cannot hand the pool to the program");
+	return TRIB_OK;
+}
+
+static trib_status open_fan(struct xdp_handle *handle)
+{
+	int fans = bpf_map__fd(handle->plane->bpf->maps.fans);
+
 	handle->fan = bpf_map_create(BPF_MAP_TYPE_DEVMAP, "trib_fan", sizeof(uint32_t),
 	                             sizeof(struct bpf_devmap_val), handle->children, NULL);
-	if (handle->fan < 0 ||
-	    bpf_map_update_elem(bpf_map__fd(bpf->maps.pools), &handle->index, &handle->pool, 0) ||
-	    bpf_map_update_elem(bpf_map__fd(bpf->maps.fans), &handle->index, &handle->fan, 0))
-		return status_fail_errno("cannot hand the pool to the program");
+	if (handle->fan < 0 || bpf_map_update_elem(fans, &handle->index, &handle->fan, 0))
+		return status_fail_errno("cannot hand the routes to the program");
 	return TRIB_OK;
 }
 
@@ -62,7 +69,9 @@ struct xdp_handle *xdp_handle_open(struct xdp_plane *plane, const struct xdp_lan
 	handle->lane->epoch = options->epoch;
 	handle->lane->proof = wire_proof(options->cookie, options->job, options->epoch);
 	handle->lane->index = (uint8_t)options->lane;
-	if (handle_maps(handle, options->cells) != TRIB_OK ||
+	plane->pools++;
+	if (open_fan(handle) != TRIB_OK ||
+	    (options->cells && open_pool(handle, options->cells) != TRIB_OK) ||
 	    (options->engine && handle_engine_open(handle, options) != TRIB_OK)) {
 		xdp_handle_close(handle);
 		return NULL;
@@ -104,10 +113,9 @@ void xdp_handle_close(struct xdp_handle *handle)
 	handle_engine_close(handle);
 	if (handle->cells)
 		munmap(handle->cells, handle->bytes);
-	if (handle->pool >= 0) {
+	if (handle->pool >= 0)
 		close(handle->pool);
-		handle->plane->pools--;
-	}
+	handle->plane->pools--;
 	if (handle->fan >= 0)
 		close(handle->fan);
 	free(handle);

@@ -85,8 +85,8 @@ struct xdp_lane_options {
 	unsigned comm, lane;
 	uint64_t cookie;
 	uint16_t job, epoch;
-	uint32_t cells, payload, children;
-	const struct engine *engine; /* NULL: dense */
+	uint32_t cells, payload, children; /* cells 0: the lane is not of a stream */
+	const struct engine *engine;       /* NULL: the lane is of a stream */
 	uint32_t engine_cells;
 };
 
@@ -99,7 +99,7 @@ void xdp_handle_start(struct xdp_handle *handle);
 void xdp_handle_stop(struct xdp_handle *handle);
 void xdp_handle_close(struct xdp_handle *handle);
 struct xdp_lane *xdp_handle_lane(struct xdp_handle *handle);
-/* The cells of the lane's engine, which the program shares; lane NULL: dense. */
+/* The cells of the lane's engine, which the program shares; lane NULL: it is of a stream. */
 struct engine_pool xdp_handle_engine(const struct xdp_handle *handle);
 
 /*

@@ -96,7 +96,7 @@ ALWAYS __u64 ring_tag(__u64 position, const struct wire_header *header)
 ALWAYS void ring_begin(struct xdp_cell *cell, __u64 position, const struct wire_header *header)
 {
 	cell->ring_tag = ring_tag(position, header);
-	cell->ring_of = dense_bit(header->child);
+	cell->ring_of = child_bit(header->child);
 }
 
 /* Does the ring hold all packets of the sum? The daemon does not update rings. */
@@ -138,7 +138,7 @@ ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
 	if (how == DENSE_FRESH)
 		ring_begin(cell, position, header);
 	else if (ring_is_whole(cell, position, header))
-		cell->ring_of |= dense_bit(header->child);
+		cell->ring_of |= child_bit(header->child);
 	dense_ack(&lane->dense, header->child, header->ack);
 	return dense_enter(&lane->dense, &cell->state, header, position, bytes, how);
 }

@@ -124,7 +124,7 @@ ALWAYS void count_result(struct xdp_lane *lane, const struct frame *frame, __u32
 	/* All packets of the sum are counted now, as dense counts them. */
 	count->added += n - 1;
 	count->payload += (__u64)n * frame->bytes;
-	count->verdicts[DENSE_COMPLETE]++;
+	count->verdicts[ENGINE_COMPLETE]++;
 	count->results++;
 	count->sends += lane->entries;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
@@ -176,19 +176,19 @@ __noinline int take_vector(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes
 	case SLOT_RAISED:
 		return made ? send_all(ctx, lane, &frame, slot) : XDP_DROP;
 	case SLOT_LOWER:
-		count_other(DENSE_LOWER);
+		count_other(ENGINE_LOWER);
 		return made ? send_to(ctx, &lane->routes[child & 63], at, WIRE_HEADER + bytes)
 		            : XDP_DROP;
 	case SLOT_ADDED:
 		return XDP_DROP;
 	case SLOT_DUPLICATE:
-		count_other(DENSE_DUPLICATE);
+		count_other(ENGINE_DUPLICATE);
 		return XDP_DROP;
 	case SLOT_STALE:
-		count_other(DENSE_STALE);
+		count_other(ENGINE_STALE);
 		return XDP_DROP;
 	case SLOT_AHEAD:
-		count_other(DENSE_AHEAD);
+		count_other(ENGINE_AHEAD);
 		return XDP_DROP;
 	}
 	return XDP_PASS;
