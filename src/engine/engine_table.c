@@ -5,6 +5,7 @@
 static const struct engine engine_dense = {
 	.name = "dense",
 	.number = ENGINE_DENSE,
+	.any_cells = 1,
 	.calls = 1,
 	.streams = 1,
 };

@@ -96,7 +96,7 @@ static uint32_t cells_for(const struct engine *engine, uint32_t n)
 {
 	if (n >= ENGINE_CELLS_MAX)
 		return ENGINE_CELLS_MAX;
-	return engine->any_cells || engine->streams ? n : 1u << (31 - __builtin_clz(n));
+	return engine->any_cells ? n : 1u << (31 - __builtin_clz(n));
 }
 
 /* A newer plan runs: communicators of older plans of the same ranks are over. */

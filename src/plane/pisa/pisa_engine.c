@@ -180,6 +180,7 @@ static void use(const struct engine_pool *pool, struct engine_use *to)
 const struct engine engine_slot_pisa = {
 	.name = "slot",
 	.number = ENGINE_SLOT,
+	.calls = 1,
 	.open = open_switch,
 	.position = position_of,
 	.take = take,
