@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The datagram socket of a thread. A plane with connections answers queries by it as well. */
+/*
+ * plane/common: what several carriers share. It owns the datagram socket of a thread, by which a
+ * plane with connections answers queries as well. It must not name a carrier.
+ */
 #ifndef TRIB_PLANE_COMMON_DATAGRAMS_H
 #define TRIB_PLANE_COMMON_DATAGRAMS_H
 

@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static bool open_lane(struct aggregator *aggregator, struct agg_lane *lane)
+/* Where the kernel part does not have them. */
+static bool open_cells(struct agg_lane *lane)
 {
 	struct engine_pool *pool = &lane->engine;
 	size_t bytes;
 
-	(void)aggregator;
-	if (lane->kernel)
-		return true;
 	pool->step = engine_cell_bytes(lane->comm->payload);
 	bytes = lane->comm->cells * pool->step;
 	/* The kernel commits memory only to pages that are used. */
@@ -60,10 +58,12 @@ static void note_use(struct aggregator *aggregator, const struct agg_lane *lane)
 	         comm->cells, comm->payload, text);
 }
 
-static bool start(struct aggregator *aggregator, struct agg_lane *lane)
+static bool open_lane(struct aggregator *aggregator, struct agg_lane *lane)
 {
 	const struct comm *comm = lane->comm;
 
+	if (!lane->kernel && !open_cells(lane))
+		return false;
 	lane->engine.lane->members = comm->present;
 	lane->engine.lane->cells = comm->cells;
 	lane->engine.lane->payload = comm->payload;
@@ -212,7 +212,6 @@ static uint64_t done(const struct agg_lane *lane, unsigned child)
 
 const struct lane_kind lane_of_engine = {
 	.open = open_lane,
-	.start = start,
 	.close = close_lane,
 	.begin = begin_or_end,
 	.end = begin_or_end,

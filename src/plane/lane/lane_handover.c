@@ -38,7 +38,7 @@ struct agg_lane *agg_lane_new(struct aggregator *aggregator, struct comm *comm, 
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
-	if (!lane->does->open(aggregator, lane) || !lane->does->start(aggregator, lane)) {
+	if (!lane->does->open(aggregator, lane)) {
 		agg_lane_free(lane);
 		return NULL;
 	}

@@ -10,10 +10,9 @@
 #include "plane/lane/agg_lane.h"
 
 struct lane_kind {
-	/* Memory for the cells, where the kernel part has none. False: there is no memory. */
+	/* Makes the cells, unless the kernel part has them. The communicator's terms are settled,
+	   and its children are known. False: no memory. */
 	bool (*open)(struct aggregator *aggregator, struct agg_lane *lane);
-	/* The communicator's terms are settled, and its children are known. False: no memory. */
-	bool (*start)(struct aggregator *aggregator, struct agg_lane *lane);
 	void (*close)(struct agg_lane *lane);
 	/* The thread takes the lane, or gives it up. */
 	void (*begin)(struct thread *thread, struct agg_lane *lane);

@@ -4,8 +4,8 @@
 
 #include "plane/core/join_check.h"
 #include "plane/lane/child_packets.h"
-#include "plane/stream/child_rates.h"
 #include "plane/lane/occupancy.h"
+#include "plane/stream/child_rates.h"
 #include "plane/stream/parent_lane.h"
 #include "plane/stream/stream_window.h"
 
@@ -36,16 +36,10 @@ static bool open_cells(struct agg_lane *lane)
 	return lane->queue && lane->dense && pool->cells && pool->packets;
 }
 
-static bool open_lane(struct aggregator *aggregator, struct agg_lane *lane)
-{
-	return open_cells(lane) && (!lane->comm->has_parent || parent_lane_open(aggregator, lane));
-}
-
-static bool start(struct aggregator *aggregator, struct agg_lane *lane)
+static void begin_cells(struct agg_lane *lane)
 {
 	const struct comm *comm = lane->comm;
 
-	(void)aggregator;
 	for (uint32_t i = 0; i < comm->cells; i++)
 		dense_cell(&lane->pool, i)->position = DENSE_EMPTY;
 	lane->dense->cells = comm->cells;
@@ -55,7 +49,14 @@ static bool start(struct aggregator *aggregator, struct agg_lane *lane)
 
 		dense_add_child(lane->dense, child, join_covers(&comm->children[child].join));
 	}
-	return true;
+}
+
+static bool open_lane(struct aggregator *aggregator, struct agg_lane *lane)
+{
+	if (!open_cells(lane))
+		return false;
+	begin_cells(lane);
+	return !lane->comm->has_parent || parent_lane_open(aggregator, lane);
 }
 
 static void close_lane(struct agg_lane *lane)
@@ -196,7 +197,6 @@ static void take_data(struct thread *thread, struct agg_lane *lane,
 
 const struct lane_kind lane_of_stream = {
 	.open = open_lane,
-	.start = start,
 	.close = close_lane,
 	.begin = begin,
 	.end = end,
