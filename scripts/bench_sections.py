@@ -255,9 +255,9 @@ SECTIONS = [
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1000 --warmup 1000 --repeats 5")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 7, "latency",
             [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},8M,64M --systems auto,auto-udp --against all "
-                     "--iterations 300 --repeats 3", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
+                     "--iterations 300 --warmup 1000 --repeats 3", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 2.5, "latency",
-            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 500 --repeats 3",
+            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 500 --warmup 1000 --repeats 3",
                      "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-faults", "latency", "8 x 32 bits, with lost, doubled and reordered packets", 0.5, "latency_faults",
             [Run("scripts/bench_faults.py", quick="--repeats 1 --iterations 50 --planes udp")]),
