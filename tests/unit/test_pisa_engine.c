@@ -161,7 +161,9 @@ static void same_packets(void **state)
 		side_close(&pisa);
 	}
 	for (unsigned i = 0; i < ENGINE_REFUSED; i++)
-		assert_true(met[i] || i == ENGINE_SUMMED); /* the test must not pass because nothing happened */
+		assert_true(
+			met[i] ||
+			i == ENGINE_SUMMED); /* the test must not pass because nothing happened */
 	assert_true(counts.packets <= trials * 400 && counts.packets > trials * 300);
 	assert_int_equal(counts.passes, counts.packets + counts.recirculations);
 	assert_int_equal(counts.refused + counts.broken, 0);

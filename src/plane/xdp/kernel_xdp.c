@@ -165,8 +165,8 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 		                                  .engine = streams ? NULL : comm->engine,
 		                                  .engine_cells = streams ? 0 : comm->cells };
 	struct xdp_kernel_lane *own = calloc(1, sizeof(*own));
-	uint64_t *asked = calloc(comm->cells, sizeof(*asked));
-	struct cell_watch *cells = calloc(comm->cells, sizeof(*cells));
+	uint64_t *asked = calloc(streams ? comm->cells : 1, sizeof(*asked));
+	struct cell_watch *cells = calloc(streams ? 1 : comm->cells, sizeof(*cells));
 
 	if (!own || !asked || !cells)
 		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane of the XDP plane");
