@@ -37,6 +37,8 @@ struct trib_request {
 	_Atomic bool
 		blocks; /* a blocking call waits for it: when it is done, it leaves all lists */
 	const char *what;
+	/* The lanes' engine, if the thread that waits for the request drives them; NULL: no. */
+	const struct lane_engine *driven;
 	uint64_t number;
 	struct wire_call call;
 	size_t count;
@@ -44,8 +46,6 @@ struct trib_request {
 	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */
 	bool direct; /* it goes directly to the other ranks: the thread that waits drives the
 	                channels */
-	/* The lanes' engine, if the thread that waits for the request drives them; NULL: no. */
-	const struct lane_engine *driven;
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */
