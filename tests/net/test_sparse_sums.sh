@@ -226,6 +226,23 @@ at_random() {
 	echo "$all kills"
 }
 
+late() {
+	local i
+	echo "== workers join the aggregator after the server: memory that is filled is slow to get"
+	rm -rf "$work"/rows*
+	aggregator s1
+	serve 0 2
+	serve 1 2
+	servers 2
+	for i in 1 2 3 4 5 6; do
+		MALLOC_PERTURB_=155 by own 4 --table "late$i" --workers 4 --keys 2000 --width 8 --pushes 300 --batch 60 --pause 1000
+		check "a worker sees its own gradients whose push has ended ($i)" pushed || break
+	done
+	end TERM shard0
+	end TERM shard1
+	end TERM s1
+}
+
 worker_killed() {
 	echo "== a worker is killed"
 	serve 0 1
@@ -282,6 +299,7 @@ if [ -n "${2:-}" ]; then
 	done_checking
 fi
 sums_on_planes
+late
 drift
 two_aggregators
 one_by_one

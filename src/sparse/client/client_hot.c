@@ -391,6 +391,8 @@ static bool sender_open(struct shard *shard, uint64_t now)
 	hot->puller.context = shard;
 	hot->puller.values = client_pull_values;
 	hot_sender_remap(&hot->sender, (uint16_t)map->generation);
+	/* Until now all rows of the map went to the server. */
+	client_pull_bar(shard, shard->pushes);
 	hot->told = (struct hot_sender_stats){ 0 };
 	hot->heat_gap = HEAT_FIRST;
 	hot->heat_at = now + hot->heat_gap;
