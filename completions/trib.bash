@@ -82,7 +82,7 @@ _trib() {
 		;;
 	--systems)
 		local -A systems=([glm]="model vanilla data mpi" [sparse]="hot servers dense"
-			[latency]="xdp udp pisa dense auto auto-udp mpi-xdp mpi-udp mpi-none")
+			[latency]="xdp udp pisa dense dense-udp auto auto-udp mpi-xdp mpi-udp mpi-none")
 		mapfile -t COMPREPLY < <(compgen -W "${systems[${COMP_WORDS[2]}]}" -- "$word")
 		return
 		;;

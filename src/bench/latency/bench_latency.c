@@ -130,8 +130,9 @@ static const struct option_row rows[] = {
 	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST",
 	  "sizes of the vector in bytes (default 32: 8 x 32 bits)", "4,1K,64K" },
 	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
-	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense (the dense "
-	  "engine on xdp), auto and auto-udp (the library chooses, on xdp and on udp), mpi-xdp, "
+	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense "
+	  "and dense-udp (the dense engine on xdp and on udp), auto and auto-udp (the library "
+	  "chooses, on xdp and on udp), mpi-xdp, "
 	  "mpi-udp and mpi-none (an MPI program with the adapter, on these planes and without an "
 	  "aggregator) (default xdp,udp,pisa,dense)",
 	  "xdp,auto" },

@@ -95,6 +95,7 @@ static const struct {
 	{ "udp", "tributary", "udp", slot },
 	{ "pisa", "tributary", "pisa", slot },
 	{ "dense", "tributary", "xdp", dense },
+	{ "dense-udp", "tributary", "udp", dense },
 	{ "auto", "tributary", "xdp", automatic },
 	{ "auto-udp", "tributary", "udp", automatic },
 	{ "mpi-xdp", "mpi-trib", "xdp", bench_plain_variants },
@@ -220,10 +221,11 @@ static trib_status ours_take(struct latency_report *report, const char *word)
 		}
 		return system_add(report, &system);
 	}
-	return status_fail(TRIB_ERR_ARGUMENT,
-	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto, auto-udp, "
-	                   "mpi-xdp, mpi-udp, mpi-none",
-	                   word);
+	return status_fail(
+		TRIB_ERR_ARGUMENT,
+		"--systems: \"%s\" is not one of xdp, udp, pisa, dense, dense-udp, auto, "
+		"auto-udp, mpi-xdp, mpi-udp, mpi-none",
+		word);
 }
 
 static trib_status peer_take(struct latency_report *report, const char *word)
