@@ -11,10 +11,15 @@
 #define DOUBLED_MOST 10u
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
-#define OVERTAKEN 8u          /* results of later operations: more than the network swaps */
-#define LEAST_TIMES 8u        /* a timeout is at most so many of the shortest answers */
-#define LEAST_OF 64u          /* answers of which the shortest counts, and as many before */
-#define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
+#define OVERTAKEN 8u           /* results of later operations: more than the network swaps */
+#define LEAST_TIMES 8u         /* a timeout is at most so many of the shortest answers */
+#define LEAST_OF 64u           /* answers of which the shortest counts, and as many before */
+#define BURST_LEAST 8u         /* results of a burst that is measured: fewer have losses in them */
+#define BURST_MOST 16u         /* after so many results it is measured, and another begins */
+#define LONG_PACKET 256u       /* bytes of a vector that a slow link takes longer for */
+#define QUEUE_MOST (2000 * US) /* of operations that wait for a link, as results tell its rate */
+#define SILENT_LOSS 8u         /* times that the timer runs out for losses; more: for a long path */
+#define ACK_DELAY (1000 * US)  /* 1 ms: results that no vector has acknowledged until then */
 
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
                     unsigned child)
@@ -25,29 +30,58 @@ void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t
 		.child = child,
 		.window = slots < WINDOW_FIRST ? slots : WINDOW_FIRST,
 		.timeout = TIMEOUT_FIRST,
+		.repeats = 1,
 	};
 	memset(entries, 0, slots * sizeof(*entries));
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The shorter one of two times; 0: unknown. */
+static uint64_t least_of(const uint64_t least[2])
+{
+	return least[1] && (!least[0] || least[1] < least[0]) ? least[1] : least[0];
+}
+
+/* The shortest answer to a packet: to a long one, if there was one, as those take longer. */
 static uint64_t rtt_least(const struct slot_flow *flow)
 {
-	const uint64_t *least = flow->rtt_least;
+	return later(least_of(flow->rtt_least[0]), least_of(flow->rtt_least[1]));
+}
 
-	return least[1] && (!least[0] || least[1] < least[0]) ? least[1] : least[0];
+/*
+ * Operations that may be on their way at once. On a slow link those that queue only make each other
+ * late, and packets are lost if the queue is full.
+ */
+static uint32_t window_of(const struct slot_flow *flow)
+{
+	uint64_t gap = least_of(flow->gaps), longest = QUEUE_MOST + 2 * rtt_least(flow);
+	uint64_t most = gap ? longest / gap : flow->window;
+
+	if (most < WINDOW_MIN)
+		most = WINDOW_MIN;
+	return flow->window < most ? flow->window : (uint32_t)most;
 }
 
 /*
  * The timeout of the first packet, by the answers that were measured. A round trip ends when the
  * last child has sent, so it has the timeouts of others in it. Without an upper limit these would
- * add up, each child waiting longer than the others.
+ * add up, each child waiting longer than the others. But an operation may have to wait until all
+ * that are on their way have crossed a slow link, however short a round trip was before.
  */
 static uint64_t first_timeout(const struct slot_flow *flow)
 {
 	uint64_t timeout = flow->rtt ? flow->rtt + 4 * flow->rtt_spread : TIMEOUT_FIRST;
 	uint64_t most = LEAST_TIMES * rtt_least(flow);
+	uint64_t queue = window_of(flow) * least_of(flow->gaps);
 
 	if (most && timeout > most)
 		timeout = most;
+	if (timeout < queue)
+		timeout = queue;
 	if (timeout < TIMEOUT_MIN)
 		timeout = TIMEOUT_MIN;
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
@@ -66,18 +100,23 @@ static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
 
+/* Do results of later operations show that it was lost, before the timer does? */
+static bool was_overtaken(const struct slot_flow *flow, const struct slot_entry *entry)
+{
+	return entry->tries == 1 && entry->position + OVERTAKEN < flow->top;
+}
+
 /*
- * When the operation has to be sent; 0: now. The timer counts from the last result, as operations
- * queue behind each other. It grows only while no result comes at all. Results that overtake an
- * operation show that it was lost, before its timer does.
+ * When the operation has to be sent; 0: now. The timer counts from the last packet or result, as
+ * operations queue behind each other.
  */
 static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *entry)
 {
-	if (!entry->sent_at || (entry->tries == 1 && entry->position + OVERTAKEN < flow->top))
+	uint64_t last = later(flow->heard_at, flow->expired_at);
+
+	if (!entry->sent_at || was_overtaken(flow, entry))
 		return 0;
-	if (entry->sent_at > flow->heard_at)
-		return entry->sent_at + timeout_of(flow, entry->tries);
-	return flow->heard_at + timeout_of(flow, 1);
+	return later(entry->sent_at, last) + timeout_of(flow, flow->silent + 1);
 }
 
 void slot_flow_ask(struct slot_flow *flow, uint64_t now)
@@ -168,9 +207,25 @@ static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
 	return 0;
 }
 
+/*
+ * The timer has run out. Losses or a queue: nobody knows yet. A queue would only become longer, so
+ * few operations are repeated while no result comes.
+ */
+static void expire(struct slot_flow *flow, uint64_t now)
+{
+	bool heard = flow->heard_at > flow->expired_at;
+
+	flow->repeats = heard ? 2 * flow->repeats : 1;
+	if (flow->repeats > flow->window)
+		flow->repeats = flow->window;
+	flow->credit = flow->repeats;
+	flow->silent += flow->silent < UINT8_MAX;
+	flow->expired_at = now;
+}
+
 static bool may_send_new(const struct slot_flow *flow)
 {
-	return flow->unsent < flow->next && flow->unsent - flow->done < flow->window;
+	return flow->unsent < flow->next && flow->unsent - flow->done < window_of(flow);
 }
 
 /* The first operation that is due: a new one, or one whose timer has run out. NULL: none. */
@@ -188,10 +243,19 @@ static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 
 		if (entry->state != SLOT_WAITS)
 			continue;
-		if (due <= now)
+		if (due && due <= now)
+			expire(flow, now);
+		if (due && flow->credit && entry->sent_at < flow->expired_at) {
+			flow->credit--;
+			flow->look_at = 0;
 			return entry;
+		}
+		if (!due)
+			return entry;
+		due = due_at(flow, entry);
 		look_at = due < look_at ? due : look_at;
 	}
+	flow->credit = 0;
 	flow->look_at = look_at;
 	return NULL;
 }
@@ -236,14 +300,15 @@ static void take_low(struct slot_flow *flow, uint32_t half)
 		flow->ask_at = flow->asks = 0;
 }
 
-static void note_answer(struct slot_flow *flow, uint64_t took)
+static void note_answer(struct slot_flow *flow, bool is_long, uint64_t took)
 {
-	uint64_t *least = flow->rtt_least;
+	uint64_t *least = flow->rtt_least[is_long];
 
-	if (flow->rtt_answers++ == LEAST_OF) { /* paths change: old answers are forgotten */
+	if (flow->rtt_answers[is_long]++ ==
+	    LEAST_OF) { /* paths change: old answers are forgotten */
 		least[1] = least[0];
 		least[0] = 0;
-		flow->rtt_answers = 1;
+		flow->rtt_answers[is_long] = 1;
 	}
 	if (!least[0] || took < least[0])
 		least[0] = took;
@@ -256,14 +321,15 @@ static void note_answer(struct slot_flow *flow, uint64_t took)
  */
 static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint64_t now)
 {
-	uint64_t took = now - entry->sent_at, off;
+	bool is_long = entry->bytes >= LONG_PACKET;
+	uint64_t took = now - entry->sent_at, least = least_of(flow->rtt_least[is_long]), off;
 
-	if (entry->tries != 1 && (!rtt_least(flow) || took >= rtt_least(flow)))
+	if (entry->tries != 1 && (!least || took >= least))
 		return;
 	if (entry->tries != 1)
 		took = now - entry->first_at;
 	else
-		note_answer(flow, took);
+		note_answer(flow, is_long, took);
 	if (!flow->rtt) {
 		flow->rtt = took;
 		flow->rtt_spread = took / 2;
@@ -273,6 +339,19 @@ static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint
 		flow->rtt += took / 8 - flow->rtt / 8;
 	}
 	flow->timeout = first_timeout(flow);
+}
+
+/* Results came one after the other, as far as they were waited for. */
+static void end_burst(struct slot_flow *flow, uint64_t now)
+{
+	uint64_t took = now - flow->burst_at;
+
+	if (flow->burst >= BURST_LEAST) {
+		flow->gaps[1] = flow->gaps[0];
+		flow->gaps[0] = took / (flow->burst - 1);
+		flow->timeout = first_timeout(flow);
+	}
+	flow->burst = 0;
 }
 
 static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *entry,
@@ -287,7 +366,12 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	}
 	measure(flow, entry, now);
 	entry->state = SLOT_HAS;
+	flow->burst = entry->first_at < flow->heard_at ? flow->burst + 1 : 1;
+	flow->burst_at = flow->burst > 1 ? flow->burst_at : now;
 	flow->heard_at = now;
+	flow->credit = 0;
+	if (entry->tries == 1 || flow->silent < SILENT_LOSS)
+		flow->silent = 0;
 	if (now + timeout_of(flow, 1) < flow->look_at) /* timers that had doubled end sooner */
 		flow->look_at = now + timeout_of(flow, 1);
 	if (entry->position > flow->top) {
@@ -301,6 +385,10 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	}
 	while (flow->done < flow->next && slot_entry_of(flow, flow->done)->state != SLOT_WAITS)
 		flow->done++;
+	if (flow->done == flow->next)
+		flow->repeats = 1;
+	if (flow->done == flow->next || flow->burst == BURST_MOST)
+		end_burst(flow, now);
 	return event;
 }
 

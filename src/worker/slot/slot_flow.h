@@ -9,8 +9,10 @@
  *   UNUSED -> WAITS (the vector was sent, the result has not come) -> HAS (the result has come)
  *          -> ACKED (the acknowledgement was sent) -> UNUSED (the aggregator's slot is clear)
  *
- * The timer of an operation runs while it WAITS, and while a later operation needs its slot. How
- * many operations are on their way is bounded by a window: it halves when a timer has run out, and
+ * One timer runs while operations WAIT, from the last packet or result on. When it runs out, the
+ * oldest of them are repeated: few, as they may be in a queue; more if results come, but not all.
+ * An operation that needs the slot of one before asks for it, by a timer of its own. How many
+ * operations are on their way is bounded by a window: it halves when the timer has run out, and
  * grows by one when as many results have come.
  */
 #ifndef TRIB_WORKER_SLOT_SLOT_FLOW_H
@@ -53,12 +55,20 @@ struct slot_flow {
 	uint64_t ask_at;    /* ns: when an operation that waits for its slot asks; 0: none waits */
 	uint64_t look_at;   /* ns: no timer of an operation runs out before */
 	uint64_t rtt, rtt_spread; /* ns, smoothed; 0: unknown */
-	uint64_t rtt_least[2];    /* ns: the shortest answer to a packet that was sent once, of the
-	                             last answers and of those before; 0: unknown */
-	unsigned rtt_answers;     /* among the last */
-	uint64_t timeout;         /* ns: of an operation's first packet, by all these times */
-	uint64_t heard_at;        /* ns: when a result last came */
-	unsigned asks;            /* in a row without progress */
+	uint64_t rtt_least[2]
+			  [2];   /* ns: the shortest answer to a short and to a long packet that was
+	                            sent once, of the last answers and of those before; 0: unknown */
+	unsigned rtt_answers[2]; /* among the last */
+	uint64_t timeout;        /* ns: of an operation's first packet, by all these times */
+	uint64_t heard_at;       /* ns: when a result last came */
+	uint64_t expired_at;     /* ns: when the timer last ran out */
+	unsigned silent;         /* times that it ran out since a result came as expected */
+	uint32_t repeats;        /* operations that it repeats at once */
+	uint32_t credit;         /* of these, what is left */
+	uint64_t burst_at;       /* ns: when the first result of a burst came */
+	uint32_t burst;          /* results of that burst */
+	uint64_t gaps[2];        /* ns: between two results of the last bursts; 0: unknown */
+	unsigned asks;           /* in a row without progress */
 	bool holds; /* no timer runs out: results may be here that were not looked at yet */
 };
 
