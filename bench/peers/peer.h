@@ -86,7 +86,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options);
 
 /*
  * Tributary with an aggregator: no call is timed until the library knows which way is faster
- * (TRIB_WAY=auto), which takes 6 blocks of 512 KiB.
+ * (TRIB_WAY=auto), which takes 9 blocks of 512 KiB.
  */
 void peer_warm_up_ways(struct peer_options *options);
 

@@ -16,25 +16,30 @@
 #include <string.h>
 
 #define RANKS 5
+#define TRIAL (2 * WAY_TURNS) /* blocks of a trial of two ways */
 
 static void test_classes(void **state)
 {
-	static const uint64_t lengths[] = { 16384, 65535, 65536, 262143, 262144, 1 << 30 };
+	static const uint64_t lengths[] = { 16384, 65536, 65537, 262144, 262145, 1 << 30 };
 	static const uint64_t from[] = { 16384, 16384, 65536, 65536, 262144, 16 << 20 };
 	struct way_choice choice = { 0 };
 
 	(void)state;
-	assert_null(way_class_of(&choice, WAY_REDUCE, WAY_SHORTEST - 1));
+	assert_null(way_class_of(&choice, WAY_REDUCE, WAY_SHORTEST - 1, false));
 	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++)
 		for (enum way_kind kind = 0; kind < WAY_KINDS; kind++) {
-			struct way_class *class = way_class_of(&choice, kind, lengths[i]);
+			struct way_class *class = way_class_of(&choice, kind, lengths[i], i < 2);
+
+			assert_int_equal(class->ways, i < 2 ? 3 : 2);
 
 			assert_int_equal(way_class_from(&choice, class), from[i]);
 			assert_int_equal(way_class_kind(&choice, class), kind);
 		}
 	assert_int_equal(way_scaled(4000, 65536, 131072), 2001);
-	assert_ptr_equal(way_class_of(&choice, 0, 65536), way_class_of(&choice, 0, 262143));
-	assert_ptr_not_equal(way_class_of(&choice, 0, 65536), way_class_of(&choice, 1, 65536));
+	assert_ptr_equal(way_class_of(&choice, 0, 65537, false),
+	                 way_class_of(&choice, 0, 262144, false));
+	assert_ptr_not_equal(way_class_of(&choice, 0, 65536, true),
+	                     way_class_of(&choice, 1, 65536, true));
 }
 
 /* One call, which takes that long on each way. Gives its way. */
@@ -46,7 +51,7 @@ static enum way call(struct way_class *class, uint64_t through, uint64_t among, 
 	*settled = false;
 	if (tries) {
 		way_note(class, way == WAY_AGGREGATOR ? through : among);
-		*settled = way_pair(class) && way_settle(class);
+		*settled = way_turn(class) && way_settle(class);
 	}
 	return way;
 }
@@ -56,7 +61,7 @@ static void expect_of(uint64_t bytes, unsigned block, uint64_t through, uint64_t
                       unsigned blocks, enum way way)
 {
 	struct way_choice choice = { 0 };
-	struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, bytes);
+	struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, bytes, false);
 	unsigned calls = blocks * block;
 	bool settled;
 
@@ -77,25 +82,59 @@ static void expect(uint64_t through, uint64_t among, unsigned blocks, enum way w
 {
 	expect_of(16384, 32, through, among, blocks, way);
 	expect_of(100000, 8, through, among, blocks, way);
-	expect_of(1 << 20, 1, through, among, blocks, way);
+	expect_of(2 << 20, 1, through, among, blocks, way);
 }
 
 static void test_trials(void **state)
 {
 	(void)state;
-	expect(300, 100, 2 * WAY_PAIRS, WAY_RANKS); /* far better: no third pair */
-	expect(100, 300, 2 * WAY_PAIRS, WAY_AGGREGATOR);
-	expect(150, 100, WAY_TRIAL, WAY_RANKS);
-	expect(100, 100, WAY_TRIAL, WAY_AGGREGATOR);
-	expect(104, 100, WAY_TRIAL, WAY_AGGREGATOR); /* not clearly better */
-	expect(106, 100, WAY_TRIAL, WAY_RANKS);
+	expect(300, 100, 2 * WAY_LEAST, WAY_RANKS); /* far better: no third turn */
+	expect(100, 300, 2 * WAY_LEAST, WAY_AGGREGATOR);
+	expect(150, 100, TRIAL, WAY_RANKS);
+	expect(100, 100, TRIAL, WAY_AGGREGATOR);
+	expect(104, 100, TRIAL, WAY_AGGREGATOR); /* not clearly better */
+	expect(106, 100, TRIAL, WAY_RANKS);
+}
+
+/* A vector that fits slots has a third way. The ranks' own way has to be faster than both others.
+ */
+static void test_dense(void **state)
+{
+	static const struct {
+		uint64_t took[WAYS]; /* through the aggregator, among ranks, by the dense engine */
+		unsigned turns;
+		enum way way;
+	} cases[] = {
+		{ { 300, 200, 100 }, WAY_TURNS, WAY_DENSE },
+		{ { 300, 300, 100 }, WAY_LEAST, WAY_DENSE },
+		{ { 100, 100, 100 }, WAY_TURNS, WAY_AGGREGATOR },
+		{ { 100, 98, 97 }, WAY_TURNS, WAY_AGGREGATOR },
+		{ { 300, 100, 150 }, WAY_TURNS, WAY_RANKS },
+		{ { 100, 300, 300 }, WAY_LEAST, WAY_AGGREGATOR },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct way_choice choice = { 0 };
+		struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, 65536, true);
+		unsigned calls = 0;
+		bool settled = false;
+
+		while (!settled) {
+			way_note(class, cases[i].took[way_take(class)]);
+			calls++;
+			settled = way_turn(class) && way_settle(class);
+		}
+		assert_int_equal(calls, cases[i].turns * WAYS * class->block);
+		assert_int_equal(way_take(class), cases[i].way);
+	}
 }
 
 /* Trials come back, ever more rarely, and notice that the network has changed. */
 static void test_next_trials(void **state)
 {
 	struct way_choice choice = { 0 };
-	struct way_class *class = way_class_of(&choice, WAY_REDUCE, 1 << 20);
+	struct way_class *class = way_class_of(&choice, WAY_REDUCE, 2 << 20, false);
 	unsigned trials = 0, last = 0, gap = 0, tried = 0;
 	bool settled;
 
@@ -106,7 +145,7 @@ static void test_next_trials(void **state)
 
 		tried += tries;
 		if (settled) {
-			assert_true(i - last + WAY_TRIAL >= gap);
+			assert_true(i - last + TRIAL >= gap);
 			assert_true(i - last <= 2 * WAY_KEEP_LONGEST);
 			gap = class->keep == WAY_KEEP_FIRST ? 0 : i - last; /* 0: it changed */
 			last = i;
@@ -118,8 +157,8 @@ static void test_next_trials(void **state)
 			assert_int_equal(way, WAY_AGGREGATOR);
 	}
 	assert_in_range(trials, 20, 30);
-	/* But for the first one and that after the change, a pair of calls is a trial. */
-	assert_in_range(tried, 2 * trials, 2 * trials + 2 * WAY_TRIAL);
+	/* But for the first one and that after the change, one turn is a trial. */
+	assert_in_range(tried, 2 * trials, 2 * trials + 2 * TRIAL);
 }
 
 /* Other programs make every other call longer, and the first one around the ring is slow. */
@@ -132,7 +171,7 @@ static void test_busy_machine(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct way_choice choice = { 0 };
-		struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, 1 << 20);
+		struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, 2 << 20, false);
 		uint64_t random = seed;
 
 		for (unsigned i = 0; i < 400; i++) {
@@ -159,18 +198,21 @@ static uint64_t noisy(uint64_t *seed, uint64_t time)
 static void round_of_ranks(uint64_t seed)
 {
 	struct way_choice ranks[RANKS];
-	uint64_t times[2] = { 1000 + random_next(&seed) % 100000,
-		              1000 + random_next(&seed) % 100000 };
+	uint64_t times[WAYS];
 
+	for (unsigned i = 0; i < WAYS; i++)
+		times[i] = 1000 + random_next(&seed) % 100000;
 	memset(ranks, 0, sizeof(ranks));
 	for (unsigned i = 0; i < 1500; i++) {
-		uint64_t bytes = WAY_SHORTEST << random_next(&seed) % 12, worst[2] = { 0 };
+		uint64_t bytes = WAY_SHORTEST << random_next(&seed) % 12, worst[WAYS] = { 0 };
 		enum way_kind kind = random_next(&seed) % WAY_KINDS;
 		enum way way = WAY_AGGREGATOR;
-		bool tries = false;
+		bool tries = false, fits = bytes <= 65536;
+		uint64_t through =
+			fits && times[WAY_DENSE] < times[0] ? times[WAY_DENSE] : times[0];
 
 		for (unsigned r = 0; r < RANKS; r++) {
-			struct way_class *class = way_class_of(&ranks[r], kind, bytes);
+			struct way_class *class = way_class_of(&ranks[r], kind, bytes, fits);
 			bool mine_tries = way_is_trial(class);
 			enum way mine = way_take(class);
 
@@ -179,22 +221,26 @@ static void round_of_ranks(uint64_t seed)
 			tries = mine_tries;
 			if (tries)
 				way_note(class, noisy(&seed, times[way]));
-			if (!tries && times[0] > times[1] * 4 / 3)
+			if (!tries && through > times[WAY_RANKS] * 4 / 3)
 				assert_int_equal(way, WAY_RANKS);
-			if (!tries && times[1] > times[0] * 5 / 4)
-				assert_int_equal(way, WAY_AGGREGATOR);
+			if (!tries && times[WAY_RANKS] > through * 5 / 4)
+				assert_int_not_equal(way, WAY_RANKS);
+			if (!tries && (!fits || times[WAY_DENSE] > times[0] * 5 / 4))
+				assert_int_not_equal(way, WAY_DENSE);
+			if (!tries && fits && times[0] > times[WAY_DENSE] * 4 / 3)
+				assert_int_not_equal(way, WAY_AGGREGATOR);
 		}
 		for (unsigned r = 0; tries && r < RANKS; r++) {
-			const uint64_t *pair = way_pair(way_class_of(&ranks[r], kind, bytes));
+			const uint64_t *turn = way_turn(way_class_of(&ranks[r], kind, bytes, fits));
 
-			for (unsigned k = 0; pair && k < 2; k++)
-				worst[k] = pair[k] > worst[k] ? pair[k] : worst[k];
+			for (unsigned k = 0; turn && k < (fits ? 3 : 2); k++)
+				worst[k] = turn[k] > worst[k] ? turn[k] : worst[k];
 		}
 		for (unsigned r = 0; tries && r < RANKS; r++) {
-			struct way_class *class = way_class_of(&ranks[r], kind, bytes);
+			struct way_class *class = way_class_of(&ranks[r], kind, bytes, fits);
 
-			if (way_pair(class)) {
-				memcpy(way_pair(class), worst, sizeof(worst));
+			if (way_turn(class)) {
+				memcpy(way_turn(class), worst, class->ways * sizeof(*worst));
 				way_settle(class);
 			}
 		}
@@ -216,9 +262,9 @@ static void test_ranks_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classes),     cmocka_unit_test(test_trials),
-		cmocka_unit_test(test_next_trials), cmocka_unit_test(test_busy_machine),
-		cmocka_unit_test(test_ranks_agree),
+		cmocka_unit_test(test_classes),      cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_dense),        cmocka_unit_test(test_next_trials),
+		cmocka_unit_test(test_busy_machine), cmocka_unit_test(test_ranks_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

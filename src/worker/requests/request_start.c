@@ -541,7 +541,8 @@ void request_number_call(struct trib_request *request)
 trib_status request_start(struct trib_request *request, struct round_spec *specs, size_t n)
 {
 	struct trib_comm *comm = request->comm;
-	bool by_ranks = comm_is_ring(comm) || trial_take_way(request, specs, n) == WAY_RANKS;
+	enum way way = comm_is_ring(comm) ? WAY_RANKS : trial_take_way(request, specs, n);
+	bool by_ranks = way == WAY_RANKS;
 	bool direct = takes_direct(request, specs, n, by_ranks);
 	bool ring = !direct && takes_ring(request, n, by_ranks);
 	const struct lane_set *set = &comm->own;
@@ -557,7 +558,7 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 		return start_ring(request, specs, n);
 	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
-	request->fits = fits_slots(request, specs, n);
+	request->fits = way != WAY_DENSE && fits_slots(request, specs, n);
 	request->tiny = request->bytes <= TINY_BYTES;
 	if (request->ledger) {
 		request->ledger->fits = request->fits;

@@ -50,7 +50,8 @@ static struct way_class *class_of(const struct trib_request *request,
 	if (request->bytes < WAY_SHORTEST || n != 1 || comm->config.way != WAYS_AUTO ||
 	    !may_choose(comm))
 		return NULL;
-	return way_class_of(&comm->trial.choice, kind_of(specs), request->bytes);
+	return way_class_of(&comm->trial.choice, kind_of(specs), request->bytes,
+	                    comm->config.engine == ENGINE_AUTO && round_is_small(request->bytes));
 }
 
 /* Does the request need to know whether all ranks can reach each other? */
@@ -302,7 +303,9 @@ static void name_trees(struct trib_comm *comm, char *out, size_t room)
 static void tell_choice(struct trib_comm *comm, const struct way_class *class)
 {
 	static const char *const kinds[WAY_KINDS] = { "allreduces", "reduces", "broadcasts" };
-	double through = (double)way_best(class, WAY_AGGREGATOR) / 1e6 / class->block;
+	static const char *const names[WAYS] = { "through the aggregator", "among the ranks",
+		                                 "through the aggregator, not in slots" };
+	double through = (double)way_best_through(class) / 1e6 / class->block;
 	double among = (double)way_best(class, WAY_RANKS) / 1e6 / class->block;
 	unsigned from = (unsigned)(way_class_from(&comm->trial.choice, class) >> 10);
 	const char *kind = kinds[way_class_kind(&comm->trial.choice, class)];
@@ -317,13 +320,11 @@ static void tell_choice(struct trib_comm *comm, const struct way_class *class)
 		           kind, from, through / among, where, among, through, from);
 	} else {
 		log_info("%s from %u KiB go %s: %.2f ms through %s, %.2f ms among the ranks", kind,
-		         from,
-		         class->way == WAY_RANKS ? "among the ranks" : "through the aggregator",
-		         through, where, among);
+		         from, names[class->way], through, where, among);
 	}
 }
 
-/* A call of a trial has started. When a pair of blocks has ended, the ranks agree on its times. */
+/* A call of a trial has started. When a turn has ended, the ranks agree on its times. */
 static void settle(struct trib_comm *comm, struct way_class *class, uint64_t bytes)
 {
 	const struct wire_call *last = &comm->calls[(comm->n_calls - 1) % COMM_CALLS];
@@ -333,7 +334,8 @@ static void settle(struct trib_comm *comm, struct way_class *class, uint64_t byt
 		return;
 	way_note(class,
 	         way_scaled(comm->trial.took, way_class_from(&comm->trial.choice, class), bytes));
-	if (!way_pair(class) || !agree(comm, last, way_pair(class), 2) || !way_settle(class))
+	if (!way_turn(class) || !agree(comm, last, way_turn(class), class->ways) ||
+	    !way_settle(class))
 		return;
 	gain = way_gain(&comm->trial.choice);
 	atomic_store(&comm->away, (uint16_t)(16 * (gain < AWAY_MAX ? gain : AWAY_MAX)));

@@ -6,12 +6,13 @@ static unsigned size_class(uint64_t bytes)
 {
 	unsigned size = 0;
 
-	while (size + 1 < WAY_SIZES && bytes >= (uint64_t)WAY_SHORTEST << 2 * (size + 1))
+	while (size + 1 < WAY_SIZES && bytes > (uint64_t)WAY_SHORTEST << 2 * (size + 1))
 		size++;
 	return size;
 }
 
-struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, uint64_t bytes)
+struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, uint64_t bytes,
+                               bool fits)
 {
 	unsigned size = size_class(bytes);
 	uint32_t from = WAY_SHORTEST << 2 * size;
@@ -20,6 +21,8 @@ struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, ui
 	if (bytes < WAY_SHORTEST)
 		return NULL;
 	class->block = from < WAY_BLOCK ? WAY_BLOCK / from : 1;
+	if (!class->ways)
+		class->ways = fits ? WAYS : WAY_DENSE;
 	return class;
 }
 
@@ -36,7 +39,7 @@ uint64_t way_class_from(const struct way_choice *choice, const struct way_class 
 /* The calls of a trial. */
 static uint32_t trial_calls(const struct way_class *class)
 {
-	return WAY_TRIAL * class->block;
+	return WAY_TURNS * class->ways * class->block;
 }
 
 bool way_is_trial(const struct way_class *class)
@@ -44,19 +47,19 @@ bool way_is_trial(const struct way_class *class)
 	return class->calls < trial_calls(class) || class->calls >= class->keep;
 }
 
-uint64_t *way_pair(struct way_class *class)
+uint64_t *way_turn(struct way_class *class)
 {
-	uint32_t blocks = class->calls / class->block;
-	bool is_pair = blocks && class->calls <= trial_calls(class) &&
-	               class->calls % (2 * class->block) == 0;
+	uint32_t turn = class->ways * class->block;
+	bool has_ended =
+		class->calls && class->calls <= trial_calls(class) && class->calls % turn == 0;
 
-	return is_pair ? &class->took[blocks - 2] : NULL;
+	return has_ended ? &class->took[class->calls / class->block - class->ways] : NULL;
 }
 
-/* The other way in turn. */
-static enum way trial_way(unsigned block)
+/* The ways in turn. */
+static enum way trial_way(const struct way_class *class, unsigned block)
 {
-	return block % 2 ? WAY_RANKS : WAY_AGGREGATOR;
+	return (enum way)(block % class->ways);
 }
 
 static uint32_t next_keep(const struct way_class *class)
@@ -71,12 +74,13 @@ enum way way_take(struct way_class *class)
 	if (class->calls >= class->keep) {
 		class->keep = next_keep(class);
 		class->calls = 0;
-		for (unsigned i = 0; i < WAY_TRIAL; i++)
+		for (unsigned i = 0; i < WAY_TURNS * WAYS; i++)
 			class->took[i] = UINT64_MAX;
 	}
 	class->calls++;
-	return class->calls <= trial_calls(class) ? trial_way((class->calls - 1) / class->block)
-	                                          : class->way;
+	return class->calls <= trial_calls(class)
+	               ? trial_way(class, (class->calls - 1) / class->block)
+	               : class->way;
 }
 
 void way_note(struct way_class *class, uint64_t took)
@@ -95,35 +99,51 @@ uint64_t way_best(const struct way_class *class, enum way way)
 {
 	uint64_t best = UINT64_MAX;
 
-	for (unsigned i = 0; i < WAY_TRIAL; i++)
-		if (trial_way(i) == way && class->took[i] < best)
+	for (unsigned i = 0; i < WAY_TURNS * class->ways; i++)
+		if (trial_way(class, i) == way && class->took[i] < best)
 			best = class->took[i];
 	return best;
 }
 
-/* Do the pairs so far show that this way is faster? */
-static bool is_shown(const struct way_class *class, enum way faster, double through, double among)
+static bool is_faster(const struct way_class *class, enum way way, enum way than, double times)
 {
-	uint32_t pairs = class->calls / class->block / 2;
+	return (double)way_best(class, than) > times * (double)way_best(class, way);
+}
 
-	if (class->known && pairs == 1)
-		return faster == class->way;
+/* The ways that do not leave the aggregator come first. */
+static enum way fastest(const struct way_class *class)
+{
+	enum way way = WAY_AGGREGATOR;
+
+	if (is_faster(class, WAY_DENSE, way, WAY_CLEARLY))
+		way = WAY_DENSE;
+	return is_faster(class, WAY_RANKS, way, WAY_CLEARLY) ? WAY_RANKS : way;
+}
+
+/* Do the turns so far show that this way is the fastest? */
+static bool is_shown(const struct way_class *class, enum way way)
+{
+	uint32_t turns = class->calls / class->block / class->ways;
+	bool is_far = true;
+
+	if (class->known && turns == 1)
+		return way == class->way;
 	if (class->calls == trial_calls(class))
 		return true;
-	return pairs >= WAY_PAIRS && (through > WAY_FAR * among || among > WAY_FAR * through);
+	for (enum way other = 0; other < WAYS; other++)
+		is_far &= other == way || is_faster(class, way, other, WAY_FAR);
+	return is_far && turns >= WAY_LEAST;
 }
 
 bool way_settle(struct way_class *class)
 {
-	double through = (double)way_best(class, WAY_AGGREGATOR);
-	double among = (double)way_best(class, WAY_RANKS);
-	enum way faster = through > WAY_CLEARLY * among ? WAY_RANKS : WAY_AGGREGATOR;
-	bool confirms = class->known && faster == class->way;
+	enum way way = fastest(class);
+	bool confirms = class->known && way == class->way;
 
-	if (!is_shown(class, faster, through, among))
+	if (!is_shown(class, way))
 		return false;
 	if (!class->confirmed)
-		class->way = faster;
+		class->way = way;
 	if (!confirms)
 		class->keep = WAY_KEEP_FIRST * class->block;
 	class->known = true;
@@ -132,14 +152,20 @@ bool way_settle(struct way_class *class)
 	return true;
 }
 
+uint64_t way_best_through(const struct way_class *class)
+{
+	uint64_t slots = way_best(class, WAY_AGGREGATOR), dense = way_best(class, WAY_DENSE);
+
+	return slots < dense ? slots : dense;
+}
+
 double way_gain(const struct way_choice *choice)
 {
 	double most = 0;
 
 	for (unsigned i = 0; i < WAY_KINDS * WAY_SIZES; i++) {
 		const struct way_class *class = &choice->classes[i / WAY_SIZES][i % WAY_SIZES];
-		double gain = (double)way_best(class, WAY_AGGREGATOR) /
-		              (double)way_best(class, WAY_RANKS);
+		double gain = (double)way_best_through(class) / (double)way_best(class, WAY_RANKS);
 
 		if (class->way == WAY_RANKS && gain > most)
 			most = gain;
