@@ -146,6 +146,7 @@ struct city {
 	unsigned n_flights;
 	uint64_t up, down;      /* ns: when the link is free again, in each direction */
 	uint64_t takes;         /* ns: a packet on this link */
+	uint16_t bytes;         /* of a packet */
 	unsigned has[SLOTS];    /* ranks of an operation, as bits */
 	uint64_t serves[SLOTS]; /* the operation that has the slot */
 	unsigned sent, repeats;
@@ -215,7 +216,7 @@ static bool land(struct city *city, uint64_t until)
 			                            .pos = (uint32_t)flight.position,
 			                            .ack = (uint32_t)flow->unacked };
 
-		slot_flow_take(flow, &header, 8, now);
+		slot_flow_take(flow, &header, city->bytes, now);
 	} else {
 		sum_up(city, &flight);
 	}
@@ -229,9 +230,11 @@ static void sum_vector(struct city *city, unsigned operations, uint64_t takes)
 	bool waits = true;
 
 	city->takes = takes;
+	city->bytes = operations > 1 ? 1448 : 8;
 	for (unsigned rank = 0; rank < RANKS; rank++)
 		for (unsigned i = 0; i < operations; i++)
-			slot_flow_post(&city->flows[rank], WIRE_ADD64, 0, WIRE_ALL, 0, &vector, 8);
+			slot_flow_post(&city->flows[rank], WIRE_ADD64, 0, WIRE_ALL, 0, &vector,
+			               city->bytes);
 	while (waits) {
 		send_all(city);
 		wake = UINT64_MAX;

@@ -11,14 +11,16 @@
 #define DOUBLED_MOST 10u
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
-#define OVERTAKEN 8u           /* results of later operations: more than the network swaps */
-#define LEAST_TIMES 8u         /* a timeout is at most so many of the shortest answers */
-#define LEAST_OF 64u           /* answers of which the shortest counts, and as many before */
-#define BURST_LEAST 8u         /* results of a burst that is measured: fewer have losses in them */
-#define BURST_MOST 16u         /* after so many results it is measured, and another begins */
-#define LONG_PACKET 256u       /* bytes of a vector that a slow link takes longer for */
+#define OVERTAKEN 8u     /* results of later operations: more than the network swaps */
+#define LONG_PACKET 256u /* bytes of a vector that a slow link takes longer for */
+#define SHORT_TIMES 8u   /* a timeout is at most so many of the shortest answers to short packets */
+#define LONG_TIMES 4u    /* ... or of those to long ones, if that is more */
+#define LEAST_OF 64u     /* answers of which the shortest counts, and as many before */
+#define REPEATS_LEAST 4u /* operations that are repeated at once, while no result comes */
+#define REPEATS_MOST 8u  /* operations that are repeated at once, whatever the window */
+#define QUEUE_TIMES 4u   /* a queue makes a timeout so many times as long, at most */
 #define QUEUE_MOST (2000 * US) /* of operations that wait for a link, as results tell its rate */
-#define SILENT_LOSS 8u         /* times that the timer runs out for losses; more: for a long path */
+#define SILENT_LOSS 16u        /* times that the timer runs out for losses; more: for a long path */
 #define ACK_DELAY (1000 * US)  /* 1 ms: results that no vector has acknowledged until then */
 
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
@@ -30,7 +32,6 @@ void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t
 		.child = child,
 		.window = slots < WINDOW_FIRST ? slots : WINDOW_FIRST,
 		.timeout = TIMEOUT_FIRST,
-		.repeats = 1,
 	};
 	memset(entries, 0, slots * sizeof(*entries));
 }
@@ -40,16 +41,12 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The shorter one of two times; 0: unknown. */
-static uint64_t least_of(const uint64_t least[2])
+/* The shortest answer to a short packet, or to a long one; 0: unknown. */
+static uint64_t rtt_least(const struct slot_flow *flow, bool is_long)
 {
-	return least[1] && (!least[0] || least[1] < least[0]) ? least[1] : least[0];
-}
+	const uint64_t *least = flow->rtt_least[is_long];
 
-/* The shortest answer to a packet: to a long one, if there was one, as those take longer. */
-static uint64_t rtt_least(const struct slot_flow *flow)
-{
-	return later(least_of(flow->rtt_least[0]), least_of(flow->rtt_least[1]));
+	return least[1] && (!least[0] || least[1] < least[0]) ? least[1] : least[0];
 }
 
 /*
@@ -58,8 +55,8 @@ static uint64_t rtt_least(const struct slot_flow *flow)
  */
 static uint32_t window_of(const struct slot_flow *flow)
 {
-	uint64_t gap = least_of(flow->gaps), longest = QUEUE_MOST + 2 * rtt_least(flow);
-	uint64_t most = gap ? longest / gap : flow->window;
+	uint64_t longest = QUEUE_MOST + 2 * rtt_least(flow, true);
+	uint64_t most = flow->gap ? longest / flow->gap : flow->window;
 
 	if (most < WINDOW_MIN)
 		most = WINDOW_MIN;
@@ -67,21 +64,30 @@ static uint32_t window_of(const struct slot_flow *flow)
 }
 
 /*
+ * How long an answer may take at most, by the shortest ones. Those to long packets take longer on a
+ * slow link, and no short one takes longer than they.
+ */
+static uint64_t answer_most(const struct slot_flow *flow)
+{
+	uint64_t to_short = rtt_least(flow, false), to_long = rtt_least(flow, true);
+
+	if (to_long && (!to_short || to_short > to_long))
+		to_short = to_long;
+	return later(SHORT_TIMES * to_short, LONG_TIMES * to_long);
+}
+
+/*
  * The timeout of the first packet, by the answers that were measured. A round trip ends when the
  * last child has sent, so it has the timeouts of others in it. Without an upper limit these would
- * add up, each child waiting longer than the others. But an operation may have to wait until all
- * that are on their way have crossed a slow link, however short a round trip was before.
+ * add up, each child waiting longer than the others.
  */
 static uint64_t first_timeout(const struct slot_flow *flow)
 {
 	uint64_t timeout = flow->rtt ? flow->rtt + 4 * flow->rtt_spread : TIMEOUT_FIRST;
-	uint64_t most = LEAST_TIMES * rtt_least(flow);
-	uint64_t queue = window_of(flow) * least_of(flow->gaps);
+	uint64_t most = answer_most(flow);
 
 	if (most && timeout > most)
 		timeout = most;
-	if (timeout < queue)
-		timeout = queue;
 	if (timeout < TIMEOUT_MIN)
 		timeout = TIMEOUT_MIN;
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
@@ -90,12 +96,15 @@ static uint64_t first_timeout(const struct slot_flow *flow)
 /*
  * A sum needs the packets of all children and the result at each of them, so with loss it often
  * takes several tries. If each one doubled the timeout, the last one would wait for most of the
- * time.
+ * time. On a slow link, an operation waits until those before it have crossed.
  */
 static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 {
 	unsigned doubled = tries ? (tries - 1) / TRIES_EACH : 0;
-	uint64_t timeout = flow->timeout << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
+	uint64_t queue = (flow->unsent - flow->done) * flow->gap,
+		 most = QUEUE_TIMES * flow->timeout;
+	uint64_t timeout = later(flow->timeout, queue < most ? queue : most)
+	                   << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
 
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
@@ -208,17 +217,14 @@ static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
 }
 
 /*
- * The timer has run out. Losses or a queue: nobody knows yet. A queue would only become longer, so
- * few operations are repeated while no result comes.
+ * The timer has run out, and `oldest` waits. If results of later ones came, it was lost, and others
+ * with it. Else all may be in a queue, which repeats would only make longer.
  */
-static void expire(struct slot_flow *flow, uint64_t now)
+static void expire(struct slot_flow *flow, const struct slot_entry *oldest, uint64_t now)
 {
-	bool heard = flow->heard_at > flow->expired_at;
-
-	flow->repeats = heard ? 2 * flow->repeats : 1;
-	if (flow->repeats > flow->window)
-		flow->repeats = flow->window;
-	flow->credit = flow->repeats;
+	flow->credit = REPEATS_LEAST;
+	if (flow->heard_at > oldest->first_at)
+		flow->credit = flow->window > REPEATS_MOST ? flow->window : REPEATS_MOST;
 	flow->silent += flow->silent < UINT8_MAX;
 	flow->expired_at = now;
 }
@@ -244,7 +250,7 @@ static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 		if (entry->state != SLOT_WAITS)
 			continue;
 		if (due && due <= now)
-			expire(flow, now);
+			expire(flow, entry, now);
 		if (due && flow->credit && entry->sent_at < flow->expired_at) {
 			flow->credit--;
 			flow->look_at = 0;
@@ -303,12 +309,12 @@ static void take_low(struct slot_flow *flow, uint32_t half)
 static void note_answer(struct slot_flow *flow, bool is_long, uint64_t took)
 {
 	uint64_t *least = flow->rtt_least[is_long];
+	unsigned *answers = &flow->rtt_answers[is_long];
 
-	if (flow->rtt_answers[is_long]++ ==
-	    LEAST_OF) { /* paths change: old answers are forgotten */
+	if ((*answers)++ == LEAST_OF) { /* paths change: old answers are forgotten */
 		least[1] = least[0];
 		least[0] = 0;
-		flow->rtt_answers[is_long] = 1;
+		*answers = 1;
 	}
 	if (!least[0] || took < least[0])
 		least[0] = took;
@@ -322,7 +328,7 @@ static void note_answer(struct slot_flow *flow, bool is_long, uint64_t took)
 static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint64_t now)
 {
 	bool is_long = entry->bytes >= LONG_PACKET;
-	uint64_t took = now - entry->sent_at, least = least_of(flow->rtt_least[is_long]), off;
+	uint64_t took = now - entry->sent_at, least = rtt_least(flow, is_long), off;
 
 	if (entry->tries != 1 && (!least || took >= least))
 		return;
@@ -341,17 +347,22 @@ static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint
 	flow->timeout = first_timeout(flow);
 }
 
-/* Results came one after the other, as far as they were waited for. */
-static void end_burst(struct slot_flow *flow, uint64_t now)
+/*
+ * The time between two results that were waited for. Losses make many of them long, and batches of
+ * packets make some short: the estimate moves to where a quarter is shorter.
+ */
+static void note_gap(struct slot_flow *flow, const struct slot_entry *entry, uint64_t now)
 {
-	uint64_t took = now - flow->burst_at;
+	uint64_t gap = now - flow->heard_at;
 
-	if (flow->burst >= BURST_LEAST) {
-		flow->gaps[1] = flow->gaps[0];
-		flow->gaps[0] = took / (flow->burst - 1);
-		flow->timeout = first_timeout(flow);
-	}
-	flow->burst = 0;
+	if (entry->first_at >= flow->heard_at)
+		return;
+	if (!flow->gap)
+		flow->gap = gap;
+	else if (gap > flow->gap)
+		flow->gap += flow->gap / 16 + 1;
+	else
+		flow->gap -= flow->gap / 16 * 3;
 }
 
 static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *entry,
@@ -366,11 +377,10 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	}
 	measure(flow, entry, now);
 	entry->state = SLOT_HAS;
-	flow->burst = entry->first_at < flow->heard_at ? flow->burst + 1 : 1;
-	flow->burst_at = flow->burst > 1 ? flow->burst_at : now;
+	note_gap(flow, entry, now);
 	flow->heard_at = now;
 	flow->credit = 0;
-	if (entry->tries == 1 || flow->silent < SILENT_LOSS)
+	if (entry->tries == 1 || (flow->rtt && flow->silent < SILENT_LOSS))
 		flow->silent = 0;
 	if (now + timeout_of(flow, 1) < flow->look_at) /* timers that had doubled end sooner */
 		flow->look_at = now + timeout_of(flow, 1);
@@ -385,10 +395,6 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	}
 	while (flow->done < flow->next && slot_entry_of(flow, flow->done)->state != SLOT_WAITS)
 		flow->done++;
-	if (flow->done == flow->next)
-		flow->repeats = 1;
-	if (flow->done == flow->next || flow->burst == BURST_MOST)
-		end_burst(flow, now);
 	return event;
 }
 

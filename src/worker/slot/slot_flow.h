@@ -10,7 +10,7 @@
  *          -> ACKED (the acknowledgement was sent) -> UNUSED (the aggregator's slot is clear)
  *
  * One timer runs while operations WAIT, from the last packet or result on. When it runs out, the
- * oldest of them are repeated: few, as they may be in a queue; more if results come, but not all.
+ * oldest of them are repeated, but no more than the window has, as they may be in a queue.
  * An operation that needs the slot of one before asks for it, by a timer of its own. How many
  * operations are on their way is bounded by a window: it halves when the timer has run out, and
  * grows by one when as many results have come.
@@ -63,11 +63,8 @@ struct slot_flow {
 	uint64_t heard_at;       /* ns: when a result last came */
 	uint64_t expired_at;     /* ns: when the timer last ran out */
 	unsigned silent;         /* times that it ran out since a result came as expected */
-	uint32_t repeats;        /* operations that it repeats at once */
-	uint32_t credit;         /* of these, what is left */
-	uint64_t burst_at;       /* ns: when the first result of a burst came */
-	uint32_t burst;          /* results of that burst */
-	uint64_t gaps[2];        /* ns: between two results of the last bursts; 0: unknown */
+	uint32_t credit;         /* operations that may be repeated since then */
+	uint64_t gap;            /* ns: between results that queue on a slow link; 0: unknown */
 	unsigned asks;           /* in a row without progress */
 	bool holds; /* no timer runs out: results may be here that were not looked at yet */
 };
