@@ -31,6 +31,15 @@ static bool launcher_find(const char *name)
 
 /* ---- Tributary ---- */
 
+/* Does the variant choose the way? */
+static bool names_way(const struct bench_variant *variant)
+{
+	for (const char *const *word = variant->words; *word; word++)
+		if (strncmp(*word, "TRIB_WAY=", strlen("TRIB_WAY=")) == 0)
+			return true;
+	return getenv("TRIB_WAY") != NULL;
+}
+
 static void tributary_env(const struct bench_run *run, uint64_t cookie, const char *where,
                           struct word_list *env)
 {
@@ -40,7 +49,7 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, const ch
 	words_add(env, "TRIB_COOKIE=%016" PRIx64, cookie);
 	words_add(env, "TRIB_PLANE=%s", run->system->plane);
 	/* A user who asks for a plane or for trees wants to see those. */
-	if ((o->n_trees || strcmp(run->system->plane, "udp") != 0) && !getenv("TRIB_WAY"))
+	if ((o->n_trees || strcmp(run->system->plane, "udp") != 0) && !names_way(run->variant))
 		words_add(env, "TRIB_WAY=aggregator");
 	if (o->pool_bytes)
 		words_add(env, "TRIB_POOL=%" PRIu64, o->pool_bytes);

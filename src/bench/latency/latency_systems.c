@@ -20,7 +20,7 @@ static const struct bench_variant slot[] = { { .name = "slot", .words = { "TRIB_
 static const struct bench_variant dense[] = { { .name = "dense", .words = { "TRIB_ENGINE=dense" } },
 	                                      { 0 } };
 static const struct bench_variant automatic[] = {
-	{ .name = "auto", .words = { "TRIB_ENGINE=auto" } }, { 0 }
+	{ .name = "auto", .words = { "TRIB_ENGINE=auto", "TRIB_WAY=auto" } }, { 0 }
 };
 
 /* ---- peers ---- */
