@@ -481,7 +481,7 @@ SECTIONS = [
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 500 --warmup 500 --repeats 3",
                      plot=False)], cores=16),
     Section("sixteen-unshaped", "sixteen", "4 B to 1 MB, with a core for each host", 1.3, "latency",
-            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 300 --repeats 3",
+            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp --against all --iterations 300 --warmup 500 --repeats 3",
                      plot=False)], cores=16),
     Section("sixteen-cpusync", "glm", "linear models beside CPUSync, with a core for each host", 0.7, "glm",
             [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 3 --systems model,vanilla,mpi",

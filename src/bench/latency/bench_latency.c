@@ -140,6 +140,8 @@ static const struct option_row rows[] = {
 	  "peers: openmpi, gloo, mpich, all (openmpi,gloo) or none (default all)", "openmpi" },
 	{ "link", 0, OPTION_RATE, &asked.bench.net.rate_bps, "RATE",
 	  "rate of every link (default 0: not shaped)", "1gbit" },
+	{ "no-offload", 0, OPTION_FLAG, &asked.bench.net.no_offload, NULL,
+	  "packets cross links one by one, as on a real wire", NULL },
 	{ "type", 0, OPTION_HOOK, &type_hook, "NAME",
 	  "type of the elements: f32 or i32 (default f32)", "i32" },
 	{ "many", 0, OPTION_COUNT, &asked.bench.many, "N",
