@@ -146,14 +146,14 @@ static void test_next_trials(void **state)
 		tried += tries;
 		if (settled) {
 			assert_true(i - last + TRIAL >= gap);
-			assert_true(i - last <= 2 * WAY_KEEP_LONGEST);
-			gap = class->keep == WAY_KEEP_FIRST ? 0 : i - last; /* 0: it changed */
+			assert_true(i - last <= 4 * WAY_KEEP_LONGEST);
+			gap = class->keep == 2 * WAY_KEEP_FIRST ? 0 : i - last; /* 0: it changed */
 			last = i;
 			trials++;
 		}
 		if (!tries && i < 50000)
 			assert_int_equal(way, WAY_RANKS);
-		if (!tries && i > 50000 + 2 * WAY_KEEP_LONGEST)
+		if (!tries && i > 50000 + 4 * WAY_KEEP_LONGEST)
 			assert_int_equal(way, WAY_AGGREGATOR);
 	}
 	assert_in_range(trials, 20, 30);

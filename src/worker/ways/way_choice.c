@@ -36,10 +36,16 @@ uint64_t way_class_from(const struct way_choice *choice, const struct way_class 
 	return (uint64_t)WAY_SHORTEST << 2 * ((size_t)(class - choice->classes[0]) % WAY_SIZES);
 }
 
+/* The calls of a turn. */
+static uint32_t turn_calls(const struct way_class *class)
+{
+	return class->ways * class->block;
+}
+
 /* The calls of a trial. */
 static uint32_t trial_calls(const struct way_class *class)
 {
-	return WAY_TURNS * class->ways * class->block;
+	return WAY_TURNS * turn_calls(class);
 }
 
 bool way_is_trial(const struct way_class *class)
@@ -49,9 +55,8 @@ bool way_is_trial(const struct way_class *class)
 
 uint64_t *way_turn(struct way_class *class)
 {
-	uint32_t turn = class->ways * class->block;
-	bool has_ended =
-		class->calls && class->calls <= trial_calls(class) && class->calls % turn == 0;
+	bool has_ended = class->calls && class->calls <= trial_calls(class) &&
+	                 class->calls % turn_calls(class) == 0;
 
 	return has_ended ? &class->took[class->calls / class->block - class->ways] : NULL;
 }
@@ -65,8 +70,8 @@ static enum way trial_way(const struct way_class *class, unsigned block)
 static uint32_t next_keep(const struct way_class *class)
 {
 	if (!class->keep)
-		return WAY_KEEP_FIRST * class->block;
-	return class->keep < WAY_KEEP_LONGEST * class->block ? 2 * class->keep : class->keep;
+		return WAY_KEEP_FIRST * turn_calls(class);
+	return class->keep < WAY_KEEP_LONGEST * turn_calls(class) ? 2 * class->keep : class->keep;
 }
 
 enum way way_take(struct way_class *class)
@@ -110,20 +115,23 @@ static bool is_faster(const struct way_class *class, enum way way, enum way than
 	return (double)way_best(class, than) > times * (double)way_best(class, way);
 }
 
-/* The ways that do not leave the aggregator come first. */
+/* The ways that do not leave the aggregator come first; but the last result stays if it is as good.
+ */
 static enum way fastest(const struct way_class *class)
 {
 	enum way way = WAY_AGGREGATOR;
 
 	if (is_faster(class, WAY_DENSE, way, WAY_CLEARLY))
 		way = WAY_DENSE;
-	return is_faster(class, WAY_RANKS, way, WAY_CLEARLY) ? WAY_RANKS : way;
+	if (is_faster(class, WAY_RANKS, way, WAY_CLEARLY))
+		way = WAY_RANKS;
+	return class->known && !is_faster(class, way, class->way, WAY_BETTER) ? class->way : way;
 }
 
 /* Do the turns so far show that this way is the fastest? */
 static bool is_shown(const struct way_class *class, enum way way)
 {
-	uint32_t turns = class->calls / class->block / class->ways;
+	uint32_t turns = class->calls / turn_calls(class);
 	bool is_far = true;
 
 	if (class->known && turns == 1)
@@ -145,7 +153,7 @@ bool way_settle(struct way_class *class)
 	if (!class->confirmed)
 		class->way = way;
 	if (!confirms)
-		class->keep = WAY_KEEP_FIRST * class->block;
+		class->keep = WAY_KEEP_FIRST * turn_calls(class);
 	class->known = true;
 	class->confirmed = confirms;
 	class->calls = trial_calls(class);

@@ -42,6 +42,7 @@ enum way_kind { WAY_ALLREDUCE, WAY_REDUCE, WAY_BROADCAST, WAY_KINDS };
 #define WAY_FAR 2.0             /* a way this many times as fast needs only WAY_LEAST turns */
 #define WAY_LEAST 2u            /* turns of the first trial at least */
 #define WAY_CLEARLY 1.05 /* another way than WAY_AGGREGATOR has to be as many times as fast */
+#define WAY_BETTER 1.15  /* ... than the way that was kept, in later trials */
 
 struct way_class {
 	uint32_t ways;  /* that it can take; 0: no call yet */
