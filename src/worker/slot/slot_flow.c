@@ -7,7 +7,7 @@
 #define TIMEOUT_FIRST (2000 * US) /* 2 ms while the round-trip time is unknown */
 #define TIMEOUT_MIN (200 * US)
 #define TIMEOUT_MAX (100000 * US)
-#define TRIES_EACH 4u /* packets with the same timeout, before it doubles */
+#define TRIES_EACH 4u /* times that the timer runs out before it doubles */
 #define DOUBLED_MOST 10u
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
@@ -17,7 +17,7 @@
 #define LONG_TIMES 4u    /* ... or of those to long ones, if that is more */
 #define LEAST_OF 64u     /* answers of which the shortest counts, and as many before */
 #define REPEATS_LEAST 4u /* operations that are repeated at once, while no result comes */
-#define REPEATS_MOST 8u  /* operations that are repeated at once, whatever the window */
+#define REPEATS_MORE 8u  /* ... at least, once later results came; the window may have more */
 #define QUEUE_TIMES 4u   /* a queue makes a timeout so many times as long, at most */
 #define QUEUE_MOST (2000 * US) /* of operations that wait for a link, as results tell its rate */
 #define SILENT_LOSS 16u        /* times that the timer runs out for losses; more: for a long path */
@@ -224,7 +224,7 @@ static void expire(struct slot_flow *flow, const struct slot_entry *oldest, uint
 {
 	flow->credit = REPEATS_LEAST;
 	if (flow->heard_at > oldest->first_at)
-		flow->credit = flow->window > REPEATS_MOST ? flow->window : REPEATS_MOST;
+		flow->credit = flow->window > REPEATS_MORE ? flow->window : REPEATS_MORE;
 	flow->silent += flow->silent < UINT8_MAX;
 	flow->expired_at = now;
 }
