@@ -31,7 +31,7 @@ static bool launcher_find(const char *name)
 
 /* ---- Tributary ---- */
 
-/* Does the variant choose the way? */
+/* Does the variant choose the way, or the user? */
 static bool names_way(const struct bench_variant *variant)
 {
 	for (const char *const *word = variant->words; *word; word++)

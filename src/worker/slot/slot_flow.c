@@ -18,9 +18,9 @@
 #define LEAST_OF 64u     /* answers of which the shortest counts, and as many before */
 #define REPEATS_LEAST 4u /* operations that are repeated at once, while no result comes */
 #define REPEATS_MORE 8u  /* ... at least, once later results came; the window may have more */
-#define QUEUE_TIMES 4u   /* a queue makes a timeout so many times as long, at most */
-#define QUEUE_MOST (2000 * US) /* of operations that wait for a link, as results tell its rate */
-#define SILENT_LOSS 16u        /* times that the timer runs out for losses; more: for a long path */
+#define QUEUE_TIMES 4u   /* a queue makes a timeout at most this many times as long */
+#define QUEUE_MOST (2000 * US) /* time that a slow link may need for all that is in flight */
+#define SILENT_LOSS 16u        /* a timer that runs out more often was too short for the path */
 #define ACK_DELAY (1000 * US)  /* 1 ms: results that no vector has acknowledged until then */
 
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
@@ -41,7 +41,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The shortest answer to a short packet, or to a long one; 0: unknown. */
+/* The shortest round-trip time of short packets, or of long ones; 0: unknown. */
 static uint64_t rtt_least(const struct slot_flow *flow, bool is_long)
 {
 	const uint64_t *least = flow->rtt_least[is_long];
@@ -50,8 +50,8 @@ static uint64_t rtt_least(const struct slot_flow *flow, bool is_long)
 }
 
 /*
- * Operations that may be on their way at once. On a slow link those that queue only make each other
- * late, and packets are lost if the queue is full.
+ * Operations that may be in flight at once. On a slow link, more of them would only wait in a
+ * queue, and packets are lost when the queue is full.
  */
 static uint32_t window_of(const struct slot_flow *flow)
 {
@@ -64,8 +64,8 @@ static uint32_t window_of(const struct slot_flow *flow)
 }
 
 /*
- * How long an answer may take at most, by the shortest ones. Those to long packets take longer on a
- * slow link, and no short one takes longer than they.
+ * The longest timeout, as a multiple of the shortest round-trip time. Long packets take longer on a
+ * slow link. Short ones take no longer than they, so a longer time was measured when ranks began.
  */
 static uint64_t answer_most(const struct slot_flow *flow)
 {
@@ -249,16 +249,16 @@ static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 
 		if (entry->state != SLOT_WAITS)
 			continue;
-		if (due && due <= now)
-			expire(flow, entry, now);
-		if (due && flow->credit && entry->sent_at < flow->expired_at) {
-			flow->credit--;
-			flow->look_at = 0;
-			return entry;
-		}
 		if (!due)
 			return entry;
-		due = due_at(flow, entry);
+		if (due <= now)
+			expire(flow, entry, now);
+		if (flow->credit && entry->sent_at < flow->expired_at) {
+			flow->credit--;
+			flow->look_at = 0; /* others may follow */
+			return entry;
+		}
+		due = due_at(flow, entry); /* the timer may have begun anew */
 		look_at = due < look_at ? due : look_at;
 	}
 	flow->credit = 0;

@@ -10,10 +10,10 @@
  *          -> ACKED (the acknowledgement was sent) -> UNUSED (the aggregator's slot is clear)
  *
  * One timer runs while operations WAIT, from the last packet or result on. When it runs out, the
- * oldest of them are repeated, but no more than the window has, as they may be in a queue.
- * An operation that needs the slot of one before asks for it, by a timer of its own. How many
- * operations are on their way is bounded by a window: it halves when the timer has run out, and
- * grows by one when as many results have come.
+ * oldest of them are repeated, but not all, as they may be in a queue. An operation that needs the
+ * slot of one before asks for it, by a timer of its own. How many operations are on their way is
+ * bounded by a window: it halves when the timer has run out, and grows by one when as many results
+ * have come.
  */
 #ifndef TRIB_WORKER_SLOT_SLOT_FLOW_H
 #define TRIB_WORKER_SLOT_SLOT_FLOW_H

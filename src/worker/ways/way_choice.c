@@ -22,7 +22,7 @@ struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, ui
 		return NULL;
 	class->block = from < WAY_BLOCK ? WAY_BLOCK / from : 1;
 	if (!class->ways)
-		class->ways = fits ? WAYS : WAY_DENSE;
+		class->ways = fits ? WAYS : WAYS - 1; /* WAY_DENSE is the last one */
 	return class;
 }
 
