@@ -54,7 +54,7 @@ _trib() {
 		if [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
-			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp pisa" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "udp tc xdp tcp pisa" -- "$word")
 		fi
 		return
 		;;
@@ -82,7 +82,7 @@ _trib() {
 		;;
 	--systems)
 		local -A systems=([glm]="model vanilla data mpi" [sparse]="hot servers dense"
-			[latency]="xdp udp pisa dense dense-udp auto auto-udp mpi-xdp mpi-udp mpi-none")
+			[latency]="xdp tc udp pisa dense dense-udp auto auto-tc auto-udp mpi-xdp mpi-udp mpi-none")
 		mapfile -t COMPREPLY < <(compgen -W "${systems[${COMP_WORDS[2]}]}" -- "$word")
 		return
 		;;

@@ -285,7 +285,8 @@ static const char *options_fault(const struct tribd_options *wanted)
 		       "jobs of its controller";
 	if (wanted->capacity > WIRE_CHILDREN_MAX)
 		return "--capacity is 64 at most";
-	if (wanted->capacity && wanted->plane && !strcmp(wanted->plane, "xdp"))
+	if (wanted->capacity && wanted->plane &&
+	    (!strcmp(wanted->plane, "xdp") || !strcmp(wanted->plane, "tc")))
 		return "--capacity needs --plane udp or tcp: the kernel does not count which jobs "
 		       "have sums in flight";
 	if (wanted->queue > QUEUE_MAX)
@@ -338,12 +339,13 @@ static const struct option_row rows[] = {
 	  "(default: any number)",
 	  "1" },
 	{ "plane", 'p', OPTION_TEXT, &asked.plane, "PLANE",
-	  "where sums are made: udp (in user space), xdp (in the kernel, or udp if XDP is not "
-	  "possible), tcp, for comparison, or pisa (small vectors on a model of a switch) "
-	  "(default: TRIB_PLANE, udp)",
+	  "where sums are made: udp (in user space), tc (as udp, but small vectors in the kernel), "
+	  "xdp (all in the kernel, or udp if XDP is not possible), tcp, for comparison, or pisa "
+	  "(small vectors on a model of a switch) (default: TRIB_PLANE, udp)",
 	  "xdp" },
 	{ "interface", 'i', OPTION_TEXT, &asked.interfaces, "NAME,...",
-	  "xdp: interfaces that lead to workers (default: those with the listen address)", "eth0" },
+	  "tc and xdp: interfaces that lead to workers (default: those with the listen address)",
+	  "eth0" },
 	{ "generic", 0, OPTION_FLAG, &asked.generic, NULL,
 	  "xdp: use generic mode even if the driver supports XDP", NULL },
 	{ "check-queue", 0, OPTION_BYTES, &asked.queue, "SIZE",

@@ -12,6 +12,7 @@ static const struct plane planes[] = {
 	{ .name = "udp", .carrier = &carrier_udp },
 	{ .name = "tcp", .carrier = &carrier_tcp },
 	{ .name = "xdp", .carrier = &carrier_udp, .kernel = &kernel_xdp },
+	{ .name = "tc", .carrier = &carrier_udp, .kernel = &kernel_tc },
 	{ .name = "pisa",
 	  .carrier = &carrier_udp,
 	  .engines = pisa_engines,

@@ -57,7 +57,7 @@ fi
 check "one host is refused" refuses '2 hosts at least' --hosts 1
 check "a wrong list of hosts is refused" refuses '"x" is not a whole number' --hosts 2,x
 check "a wrong size is refused" refuses 'not a multiple of 4' --sizes 6
-check "a wrong system is refused" refuses 'is not one of xdp, udp' --systems udp,foo
+check "a wrong system is refused" refuses 'is not one of xdp, tc, udp' --systems udp,foo
 check "a wrong peer is refused" refuses 'is not one of all, none' --against foo
 check "a wrong type is refused" refuses 'is not one of f32, i32' --type f64
 check "no calls are refused" refuses 'at least 1' --iterations 0

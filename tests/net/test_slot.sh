@@ -10,7 +10,7 @@ export TRIB_COOKIE=0000000000005107
 a=ts$$
 planes=udp
 if has_bpf && has_xdp; then
-	planes='udp xdp'
+	planes='udp xdp tc'
 else
 	omit "XDP needs root, and a build with BPF programs"
 fi
@@ -27,7 +27,7 @@ same() {
 	TRIB_ENGINE=$2 go_right "$1, $2, small vectors" 4 "${small[@]}"
 	check "... the same bits" same_digests "$work/small"
 	# Until the routes to all ranks are known, and on a busy machine, the daemon sums a part.
-	[ "$1" = udp ] || in_kernel 50
+	[ "$1" != xdp ] || in_kernel 50
 	TRIB_ENGINE=$2 go_right "$1, $2, vectors of all sizes" 4 "${mixed[@]}"
 	if [ "$2" != slot ]; then
 		check "... the same bits" same_digests "$work/mixed"
@@ -49,7 +49,7 @@ digests "$out" >"$work/small"
 # --- each engine on each plane
 for plane in $planes; do
 	for engine in auto slot; do
-		same "$plane" $engine
+		[ "$plane $engine" = 'tc slot' ] || same "$plane" $engine
 	done
 done
 if [ "$planes" != udp ]; then
@@ -159,7 +159,7 @@ endless=(--rounds 100000000 --only allreduce --max 60)
 waits_told() { "$trib" net exec --name $a s1 -- "$trib" explain --aggregator "$at" | grep -qE 'Its ranks wait for sums (polling|sleeping) \('; }
 up $a --hosts 4 --servers 1
 [ "$planes" = udp ] || hold_frames
-for plane in $planes; do
+for plane in ${planes% tc}; do # tribd notices deaths, on tc as on udp
 	aggregator s1 --plane "$plane" && aggregator_ready
 	workers "${endless[@]}"
 	check "... and trib explain says how they wait" wait_for 10 waits_told

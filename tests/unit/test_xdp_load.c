@@ -65,11 +65,13 @@ int main(void)
 	while (bpf_prog_get_next_id(last, &last) == 0)
 		;
 	/* A sanitizer does not change the kernel: once is enough. */
-	for (unsigned i = test_is_short() ? 2 : 0; i < countof(payloads); i++) {
+	for (unsigned n = test_is_short() ? 4 : 0; n < 2 * countof(payloads); n++) {
+		unsigned i = n / 2;
 		struct xdp_options options = { .port = RIG_PORT,
 			                       .lanes = RIG_LANES,
 			                       .payload = payloads[i],
-			                       .again = payloads[i] == WIRE_PAYLOAD_MIN };
+			                       .again = payloads[i] == WIRE_PAYLOAD_MIN,
+			                       .tc = n % 2 };
 		uint64_t start = clock_now();
 		struct xdp_plane *plane;
 
@@ -78,8 +80,10 @@ int main(void)
 			return strstr(trib_last_error(), "no right") ? 77 : 1;
 		}
 		load_engine(plane, &engine_slot, payloads[i]);
-		load_engine(plane, &engine_sparse, payloads[i]);
-		printf("payload %u: %.2f s\n", payloads[i], (double)(clock_now() - start) / 1e9);
+		if (!options.tc)
+			load_engine(plane, &engine_sparse, payloads[i]);
+		printf("payload %u%s: %.2f s\n", payloads[i], options.tc ? ", tc" : "",
+		       (double)(clock_now() - start) / 1e9);
 		last = programs_show(last);
 		xdp_close(plane);
 	}

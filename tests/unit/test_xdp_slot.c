@@ -36,6 +36,12 @@ static bool one_in(uint64_t n)
 	return draw(n) == 0;
 }
 
+/* Of a frame from a child. At tc, all frames of a lane have one. */
+static const struct shape *draw_shape(void)
+{
+	return rig.tc ? way : &shapes[draw(SHAPES)];
+}
+
 static struct slot_cell *twin_cell(uint32_t index)
 {
 	return (struct slot_cell *)engine_cell(&rig.engine_twin, index)->own;
@@ -140,18 +146,23 @@ static void unicast_check(const struct frame *in, const struct frame *out, uint3
 	uint8_t head[XDP_HEAD_MAX];
 	uint32_t bytes = in->bytes - in->at, at = head_make(head, way, child, bytes);
 
-	demand(action == XDP_TX);
+	demand(action == (rig.tc ? XDP_REDIRECT : XDP_TX));
 	demand(want->to == child_bit(child) && want->bytes == WIRE_HEADER);
 	demand(out->bytes == at + bytes && !memcmp(out->data, head, at));
 	answer_check(packet_of(out, at, want->position), want);
 }
 
-/* `out` goes to all children: the fan writes the fronts of its copies. */
+/* `out` goes to all children: the fan writes the fronts of its copies. At tc, copies have left, and
+ * `out` goes to the last child. */
 static const struct packet *broadcast_check(const struct frame *in, const struct frame *out,
                                             uint32_t action, uint64_t position)
 {
+	uint8_t head[XDP_HEAD_MAX];
+	uint32_t at = head_make(head, way, rig.children - 1, in->bytes - in->at);
+
 	demand(action == XDP_REDIRECT);
-	demand(out->bytes == in->bytes && !memcmp(out->data, in->data, in->at));
+	demand(out->bytes == in->bytes && (!rig.tc || at == in->at));
+	demand(!memcmp(out->data, rig.tc ? head : in->data, in->at));
 	return packet_of(out, in->at, position);
 }
 
@@ -296,7 +307,7 @@ static enum engine_verdict give(const struct vector *vector)
 	static struct frame frame;
 	uint32_t bytes = packet_make(&packet, vector);
 
-	frame_make(&frame, &shapes[draw(SHAPES)], vector->child, &packet, bytes);
+	frame_make(&frame, draw_shape(), vector->child, &packet, bytes);
 	return agree(&frame, &packet, bytes);
 }
 
@@ -308,7 +319,7 @@ static void give_corrupted(const struct vector *vector)
 	uint32_t bytes = packet_make(&packet, vector), bit = (uint32_t)draw(8 * (uint64_t)bytes);
 
 	((uint8_t *)&packet)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	frame_make(&frame, &shapes[draw(SHAPES)], vector->child, &packet, bytes);
+	frame_make(&frame, draw_shape(), vector->child, &packet, bytes);
 	demand(agree(&frame, &packet, bytes) == CORRUPTED);
 }
 
@@ -411,7 +422,7 @@ static void passes(const struct vector *vector)
 	static struct frame frame, out;
 	uint32_t bytes = packet_make(&packet, vector);
 
-	frame_make(&frame, &shapes[draw(SHAPES)], vector->child, &packet, bytes);
+	frame_make(&frame, draw_shape(), vector->child, &packet, bytes);
 	pass_check(&frame, &out, rig_run(&rig, &frame, &out, 0));
 	rig_engine_compare(&rig);
 }
@@ -458,7 +469,7 @@ static void test_busy_ack(void)
 	vector = vector_of(1, 1);
 	vector.from = SLOT_ACKS;
 	bytes = packet_make(&packet, &vector);
-	frame_make(&frame, &shape_plain, 1, &packet, bytes);
+	frame_make(&frame, draw_shape(), 1, &packet, bytes);
 	engine_cell(&rig.engine_pool, 0)->lock = 1;
 	demand(rig_run(&rig, &frame, &out, 0) == XDP_DROP);
 	engine_cell(&rig.engine_pool, 0)->lock = 0;
@@ -466,6 +477,49 @@ static void test_busy_ack(void)
 	demand(cell->complete && !cell->acked);
 	cell = (const struct slot_cell *)engine_cell(&rig.engine_pool, 1)->own;
 	demand(cell->arrived == child_bit(1));
+}
+
+/* The sum over addresses, protocol and length of a frame, as UDP's checksum begins with. */
+static uint16_t pseudo_sum(const struct frame *frame)
+{
+	const uint8_t *udp = frame->data + frame->at - 8;
+	uint32_t bytes = frame->l3 == 40 ? 32 : 8, sum = 17 + ((uint32_t)udp[4] << 8 | udp[5]);
+
+	for (const uint8_t *at = udp - bytes; at < udp; at += 2)
+		sum += (uint32_t)at[0] << 8 | at[1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+static uint16_t udp_sum(const struct frame *frame)
+{
+	return (uint16_t)(frame->data[frame->at - 2] << 8 | frame->data[frame->at - 1]);
+}
+
+/* The kernel leaves checksums of packets that are made on this machine to the card. */
+static void test_local(void)
+{
+	static struct packet packet;
+	static struct frame frame, out;
+	struct vector vector = vector_of(0, 0);
+
+	for (unsigned i = 0; i < 2 * SHAPES; i++) {
+		bool local = i % 2;
+		uint32_t bytes;
+
+		way = &shapes[i / 2];
+		rig_engine_lane(&rig, &engine_slot, 2, 2, PAYLOAD, way);
+		vector.child = 0;
+		demand(give(&vector) == ENGINE_ADDED);
+		vector.child = 1;
+		bytes = packet_make(&packet, &vector);
+		frame_make(&frame, way, 1, &packet, bytes);
+		frame.data[frame.at - 2] = (uint8_t)(pseudo_sum(&frame) >> 8);
+		frame.data[frame.at - 1] = (uint8_t)(pseudo_sum(&frame) + !local);
+		demand(rig_run(&rig, &frame, &out, 0) == XDP_REDIRECT);
+		demand(udp_sum(&out) == (local ? pseudo_sum(&out) : 0));
+	}
 }
 
 /* ---- random packets ---- */
@@ -588,13 +642,20 @@ int main(int argc, char **argv)
 	printf("seed %llu, %llu packets\n", (unsigned long long)seed, (unsigned long long)packets);
 	fflush(stdout);
 	random_state = seed;
-	rig_load(&rig, PAYLOAD + 64);
-	test_reuse();
-	test_lengths();
-	test_scales();
-	test_passes();
-	test_busy_ack();
-	run(packets);
-	rig_unload(&rig);
+	for (int tc = 0; tc < 2; tc++) {
+		printf("%s\n", tc ? "tc" : "XDP");
+		(tc ? rig_load_tc : rig_load)(&rig, PAYLOAD + 64);
+		random_state = seed;
+		clear_told = scale_told = raised = 0;
+		test_reuse();
+		test_lengths();
+		test_scales();
+		test_passes();
+		test_busy_ack();
+		if (tc)
+			test_local();
+		run(packets);
+		rig_unload(&rig);
+	}
 	return 0;
 }

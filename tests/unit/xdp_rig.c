@@ -15,16 +15,18 @@ uint64_t rig_random(uint64_t *state)
 
 /* ---- the program and its lane ---- */
 
-void rig_load(struct rig *rig, uint32_t payload)
+static void load(struct rig *rig, uint32_t payload, bool tc)
 {
 	const struct xdp_options options = { .port = RIG_PORT,
 		                             .lanes = RIG_LANES,
 		                             .payload = payload,
 		                             .queue = RIG_QUEUE,
-		                             .six = true };
+		                             .six = true,
+		                             .tc = tc };
 
 	log_set_level(LOG_INFO); /* shows the verifier's log */
 	memset(rig, 0, sizeof(*rig));
+	rig->tc = tc;
 	rig->room = payload;
 	if (xdp_load(&options, &rig->plane) == TRIB_OK)
 		return;
@@ -32,6 +34,16 @@ void rig_load(struct rig *rig, uint32_t payload)
 	fflush(stdout);
 	/* A refusal by the verifier is no reason to skip. libFuzzer does not allow exit(). */
 	_exit(strstr(trib_last_error(), "no right") ? 77 : 1);
+}
+
+void rig_load(struct rig *rig, uint32_t payload)
+{
+	load(rig, payload, false);
+}
+
+void rig_load_tc(struct rig *rig, uint32_t payload)
+{
+	load(rig, payload, true);
 }
 
 static void slot_close(struct rig *rig)

@@ -51,6 +51,7 @@ struct shape {
 
 struct rig {
 	struct xdp_plane *plane;
+	bool tc; /* the program is at the hook tc */
 	struct xdp_handle *handle;
 	struct xdp_lane *lane; /* in the kernel */
 	struct dense_lane *dense;
@@ -74,6 +75,8 @@ struct rig {
 
 /* Loads the program for payloads up to this size. Without permission to load, exits with 77. */
 void rig_load(struct rig *rig, uint32_t payload);
+/* The same for the hook tc. */
+void rig_load_tc(struct rig *rig, uint32_t payload);
 /* Creates an empty lane, in place of the old one. */
 void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t payload);
 /*

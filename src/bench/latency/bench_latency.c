@@ -22,7 +22,7 @@ static struct latency_options asked = { .bench = { .type = "f32",
 	                                           .no_cpu_time = true },
 	                                .hosts = { 2, 4, 8 },
 	                                .n_hosts = 3,
-	                                .systems = "xdp,udp,pisa,dense" };
+	                                .systems = "xdp,tc,udp,pisa,dense" };
 
 /* ---- arguments ---- */
 
@@ -130,11 +130,11 @@ static const struct option_row rows[] = {
 	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST",
 	  "sizes of the vector in bytes (default 32: 8 x 32 bits)", "4,1K,64K" },
 	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
-	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense "
-	  "and dense-udp (the dense engine on xdp and on udp), auto and auto-udp (the library "
-	  "chooses, on xdp and on udp), mpi-xdp, "
+	  "which of ours: xdp, tc, udp and pisa (the slot engine on these planes), dense "
+	  "and dense-udp (the dense engine on xdp and on udp), auto, auto-tc and auto-udp (the "
+	  "library chooses, on xdp, tc and udp), mpi-xdp, "
 	  "mpi-udp and mpi-none (an MPI program with the adapter, on these planes and without an "
-	  "aggregator) (default xdp,udp,pisa,dense)",
+	  "aggregator) (default xdp,tc,udp,pisa,dense)",
 	  "xdp,auto" },
 	{ "against", 0, OPTION_TEXT, &asked.bench.against, "LIST",
 	  "peers: openmpi, gloo, mpich, all (openmpi,gloo) or none (default all)", "openmpi" },

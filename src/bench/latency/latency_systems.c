@@ -92,11 +92,13 @@ static const struct {
 	const struct bench_variant *variants;
 } ours[] = {
 	{ "xdp", "tributary", "xdp", slot },
+	{ "tc", "tributary", "tc", slot },
 	{ "udp", "tributary", "udp", slot },
 	{ "pisa", "tributary", "pisa", slot },
 	{ "dense", "tributary", "xdp", dense },
 	{ "dense-udp", "tributary", "udp", dense },
 	{ "auto", "tributary", "xdp", automatic },
+	{ "auto-tc", "tributary", "tc", automatic },
 	{ "auto-udp", "tributary", "udp", automatic },
 	{ "mpi-xdp", "mpi-trib", "xdp", bench_plain_variants },
 	{ "mpi-udp", "mpi-trib", "udp", bench_plain_variants },
@@ -223,8 +225,8 @@ static trib_status ours_take(struct latency_report *report, const char *word)
 	}
 	return status_fail(
 		TRIB_ERR_ARGUMENT,
-		"--systems: \"%s\" is not one of xdp, udp, pisa, dense, dense-udp, auto, "
-		"auto-udp, mpi-xdp, mpi-udp, mpi-none",
+		"--systems: \"%s\" is not one of xdp, tc, udp, pisa, dense, dense-udp, auto, "
+		"auto-tc, auto-udp, mpi-xdp, mpi-udp, mpi-none",
 		word);
 }
 

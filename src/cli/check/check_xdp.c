@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Could tribd --plane xdp sum in the kernel here? Nothing is attached, since that may reset a
+ * Could tribd --plane xdp or tc sum in the kernel here? Nothing is attached, since that may reset a
  * network card.
  */
 #include "base/clock.h"
@@ -33,6 +33,27 @@ static bool check_program(struct check *check)
 	           "the kernel accepts the program, within %.1f s: tribd --plane xdp can sum there",
 	           (double)(clock_now() - start) / 1e9);
 	return true;
+}
+
+/* Only told if the kernel accepts the program for XDP. */
+static void check_tc(struct check *check)
+{
+	struct xdp_options options = {
+		.port = 7700, .lanes = 1, .payload = XDP_PAYLOAD_MAX, .tc = true
+	};
+	struct xdp_plane *plane = NULL;
+
+	if (xdp_load(&options, &plane) != TRIB_OK)
+		check_tell(check, CHECK_WARN, "tc", "use --plane xdp or udp", "%s",
+		           trib_last_error());
+	else if (!tc_is_possible(plane))
+		check_tell(check, CHECK_WARN, "tc", "use --plane xdp or udp",
+		           "the kernel is older than 6.6, so tribd --plane tc sums in user space");
+	else
+		check_tell(check, CHECK_OK, "tc", NULL,
+		           "the kernel accepts the program: tribd --plane tc can sum small "
+		           "vectors there");
+	xdp_close(plane);
 }
 
 static void check_port(struct check *check, const struct xdp_port *port)
@@ -73,6 +94,7 @@ void check_xdp(struct check *check)
 	any.storage.ss_family = AF_INET;
 	if (!check_program(check))
 		return;
+	check_tc(check);
 	if (xdp_ports(&any, NULL, ports, &n) != TRIB_OK) {
 		check_tell(check, CHECK_WARN, "xdp", NULL, "there is no interface but loopback");
 		return;

@@ -48,6 +48,8 @@ static void tell_interface(const char *page)
 	page_text(page, "why", why, sizeof(why));
 	if (!strcmp(mode, "driver"))
 		printf("  %s: in the driver, before the network stack.\n", name);
+	else if (!strcmp(mode, "tc"))
+		printf("  %s.\n", name);
 	else if (!strcmp(mode, "generic"))
 		printf("  %s: in generic mode, which is slower: %s.\n", name, why);
 	else
@@ -58,16 +60,17 @@ static void tell_interface(const char *page)
 static void tell_plane(const char *page, unsigned index)
 {
 	char plane[16], why[512];
-	bool xdp;
 
 	page_text(page, "plane", plane, sizeof(plane));
 	page_text(page, "why", why, sizeof(why));
-	xdp = !strcmp(plane, "xdp");
-	if (!index && xdp)
+	if (!index && !strcmp(plane, "xdp"))
 		printf("It sums in the kernel, with XDP, on these interfaces:\n");
+	else if (!index && !strcmp(plane, "tc"))
+		printf("It sums vectors of one packet in the kernel, longer ones in user space, on "
+		       "these interfaces:\n");
 	else if (!index && !strcmp(plane, why))
-		printf("It sums in user space (%s), as it was started; with --plane xdp it would "
-		       "sum in the kernel.\n",
+		printf("It sums in user space (%s), as it was started; with --plane tc or xdp it "
+		       "would sum in the kernel.\n",
 		       plane);
 	else if (!index)
 		printf("It sums in user space (%s).\n", why);

@@ -92,8 +92,9 @@ static const struct option_row rows[] = {
 	{ "mpirun", 0, OPTION_TEXT, &given.mpirun, "PROGRAM",
 	  "with --mpi: the launcher, of Open MPI or MPICH (default: mpirun)", "mpiexec.mpich" },
 	{ "plane", 0, OPTION_TEXT, &given.plane_name, "PLANE",
-	  "where sums are made: udp, xdp (in the kernel), tcp, for comparison, or pisa (small "
-	  "vectors on a model of a switch) (default: TRIB_PLANE, udp)",
+	  "where sums are made: udp, tc (small vectors in the kernel), xdp (in the kernel), tcp, "
+	  "for "
+	  "comparison, or pisa (small vectors on a model of a switch) (default: TRIB_PLANE, udp)",
 	  "xdp" },
 	{ "timeout", 0, OPTION_SECONDS, &given.timeout_s, "S", "TRIB_TIMEOUT of the workers",
 	  "30" },

@@ -103,7 +103,7 @@ static const struct option_row rows[] = {
 	{ "aggregator", 0, OPTION_TEXT, &given.run.aggregator, "HOST:PORT",
 	  "as for trib run: use this aggregator", "10.0.0.9:7700" },
 	{ "plane", 0, OPTION_TEXT, &given.run.plane_name, "PLANE",
-	  "as for trib run: udp, xdp, tcp or pisa", "xdp" },
+	  "as for trib run: udp, tc, xdp, tcp or pisa", "tc" },
 	{ "timeout", 0, OPTION_SECONDS, &given.run.timeout_s, "S", "as for trib run", "30" },
 	{ 0 },
 };

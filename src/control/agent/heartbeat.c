@@ -95,7 +95,7 @@ static void look_plane(struct agent *agent)
 
 	snprintf(report->plane, sizeof(report->plane), "%.*s", (int)strcspn(plane, ":"), plane);
 	snprintf(report->planes, sizeof(report->planes), "udp tcp pisa%s",
-	         xdp_is_built() && strstr(report->rights, "bpf") ? " xdp" : "");
+	         xdp_is_built() && strstr(report->rights, "bpf") ? " tc xdp" : "");
 }
 
 /* Logs when heartbeats become too short for all ranks, and when all ranks fit again. */

@@ -29,7 +29,7 @@ struct kernel_lane {
 
 struct kernel_interface {
 	const char *name;
-	const char *mode; /* "driver", "generic", "left" or "lost" */
+	const char *mode; /* "driver", "generic", "tc", "left" or "lost" */
 	const char *why;  /* why the mode is not "driver"; "": it is */
 };
 
@@ -42,6 +42,9 @@ struct kernel_ops {
 	trib_status (*open)(const struct aggregator_options *options, uint16_t port,
 	                    struct kernel **out);
 	void (*close)(struct kernel *kernel);
+	/* Does it sum lanes of this engine? The functions about parents and reports are for
+	 * streams. */
+	bool (*sums)(const struct engine *engine);
 	/* Where it is attached, for people. */
 	const char *(*describe)(const struct kernel *kernel, char *out, size_t size);
 	/* The largest payload that it sums. */

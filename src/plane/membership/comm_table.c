@@ -149,6 +149,8 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 
 	comm->payload = WIRE_PAYLOAD_MAX;
 	comm->kernel = aggregator_kernel(aggregator);
+	if (comm->kernel && !comm->kernel->ops->sums(comm->engine))
+		comm->kernel = NULL;
 	if (comm->kernel)
 		comm->payload = comm->kernel->ops->payload_max(comm->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */

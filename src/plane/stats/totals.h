@@ -7,7 +7,7 @@
 
 /* Any thread may call it: threads publish their counts every tick. */
 void totals_read(struct aggregator *aggregator, struct totals *totals);
-/* The plane that sums: "udp", "tcp", "xdp" or "pisa". */
+/* The plane that sums: "udp", "tcp", "xdp", "tc" or "pisa". */
 const char *plane_name(const struct aggregator *aggregator);
 
 #endif

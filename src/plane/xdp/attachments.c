@@ -83,16 +83,19 @@ const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigne
 
 const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size)
 {
+	static const char *const modes[] = { [XDP_NATIVE] = " (driver mode)",
+		                             [XDP_GENERIC] = " (generic mode: ",
+		                             [XDP_AT_TC] = "" };
 	const unsigned shown = 8;
 	size_t used = 0;
 
 	*out = '\0';
 	for (unsigned i = 0; i < plane->n_links && i < shown && used < size; i++) {
 		const struct xdp_interface *interface = &plane->interfaces[i];
-		bool native = interface->mode == XDP_NATIVE;
-		int n = snprintf(out + used, size - used, "%s%s (%s%s%s)", i ? ", " : "",
-		                 interface->name, native ? "driver mode" : "generic mode",
-		                 native ? "" : ": ", native ? "" : interface->why);
+		bool generic = interface->mode == XDP_GENERIC;
+		int n = snprintf(out + used, size - used, "%s%s%s%s%s", i ? ", " : "",
+		                 interface->name, modes[interface->mode],
+		                 generic ? interface->why : "", generic ? ")" : "");
 
 		used += n > 0 ? (size_t)n : 0;
 	}

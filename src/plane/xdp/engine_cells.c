@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "slot.skel.h"
+#include "slot_tc.skel.h"
 #include "sparse.skel.h"
 
 static const void *slot_program(uint64_t *bytes)
@@ -30,9 +31,21 @@ static const void *sparse_program(uint64_t *bytes)
 	return elf;
 }
 
-/* The programs that come with this plane. An engine that is added later brings its own. */
-static const void *program_of(const struct engine *engine, uint64_t *bytes)
+static const void *slot_tc_program(uint64_t *bytes)
 {
+	size_t size;
+	const void *elf = slot_tc_bpf__elf_bytes(&size);
+
+	*bytes = size;
+	return elf;
+}
+
+/* The programs that come with this plane. An engine that is added later brings its own. */
+static const void *program_of(const struct xdp_plane *plane, const struct engine *engine,
+                              uint64_t *bytes)
+{
+	if (plane->tc)
+		return engine->number == ENGINE_SLOT ? slot_tc_program(bytes) : NULL;
 	if (engine->program)
 		return engine->program(bytes);
 	if (engine->number == ENGINE_SLOT)
@@ -40,8 +53,7 @@ static const void *program_of(const struct engine *engine, uint64_t *bytes)
 	return engine->number == ENGINE_SPARSE ? sparse_program(bytes) : NULL;
 }
 
-/* Gives the object the plane's maps, and its settings. */
-static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32_t payload)
+int object_share_maps(struct xdp_plane *plane, struct bpf_object *object)
 {
 	struct bpf_map *map;
 
@@ -54,8 +66,9 @@ static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32
 			error = bpf_map__set_initial_value(map, &plane->settings,
 			                                   sizeof(plane->settings));
 		else if (!strcmp(name, "cells"))
-			error = bpf_map__set_value_size(bpf_map__inner_map(map),
-			                                (uint32_t)engine_cell_bytes(payload));
+			error = bpf_map__set_value_size(
+				bpf_map__inner_map(map),
+				(uint32_t)engine_cell_bytes(plane->payload));
 		else if (fd >= 0 && !strchr(name, '.'))
 			error = bpf_map__reuse_fd(map, fd);
 		if (error)
@@ -87,10 +100,11 @@ static int load_object(struct xdp_plane *plane, const struct engine *engine,
                        struct bpf_object *object)
 {
 	struct xdp_engine *loaded = &plane->engines[engine->number];
-	int table = bpf_map__fd(plane->bpf->maps.engines), error, program;
+	int table = plane->tc ? tc_engines(plane) : bpf_map__fd(plane->bpf->maps.engines);
+	int error, program;
 	uint32_t number = engine->number;
 
-	error = share_maps(plane, object, plane->payload);
+	error = object_share_maps(plane, object);
 	if (!error)
 		error = bpf_object__load(object);
 	if (!error)
@@ -108,7 +122,7 @@ static trib_status load_engine(struct xdp_plane *plane, const struct engine *eng
 {
 	struct xdp_engine *loaded = &plane->engines[engine->number];
 	uint64_t bytes = 0;
-	const void *elf = program_of(engine, &bytes);
+	const void *elf = program_of(plane, engine, &bytes);
 	struct bpf_object *object;
 	int error;
 

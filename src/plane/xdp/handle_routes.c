@@ -21,10 +21,26 @@ bool xdp_handle_is_wide(const struct xdp_handle *handle)
 	return handle->plane->generic && handle->lane->entries > 1;
 }
 
+/* At tc a frame keeps its length, so all children need fronts of one form. */
+static bool is_mixed(const struct xdp_handle *handle)
+{
+	const struct xdp_lane *lane = handle->lane;
+	const struct xdp_route *first = &lane->routes[lane->entry[0]];
+
+	for (unsigned i = 1; i < lane->entries && handle->plane->tc; i++) {
+		const struct xdp_route *route = &lane->routes[lane->entry[i]];
+
+		if (route->l2 != first->l2 || route->l3 != first->l3)
+			return true;
+	}
+	return false;
+}
+
 void handle_activate(struct xdp_handle *handle)
 {
-	__atomic_store_n(&handle->lane->active, handle->started && !xdp_handle_is_wide(handle),
-	                 __ATOMIC_RELEASE);
+	bool active = handle->started && !xdp_handle_is_wide(handle) && !is_mixed(handle);
+
+	__atomic_store_n(&handle->lane->active, active, __ATOMIC_RELEASE);
 }
 
 /* ---- where children are ---- */

@@ -20,12 +20,13 @@ static struct xdp_plane *plane_of(const struct kernel *kernel)
 
 /* Loads the program, and attaches it to the interfaces that lead to workers. */
 static trib_status attach(struct xdp_kernel *kernel, const struct aggregator_options *options,
-                          uint16_t port)
+                          uint16_t port, bool tc)
 {
 	struct xdp_port ports[XDP_INTERFACES_MAX];
 	struct xdp_options load = { .port = port,
 		                    .lanes = options->threads,
-		                    .queue = options->queue_bytes,
+		                    .queue = tc ? 0 : options->queue_bytes,
+		                    .tc = tc,
 		                    .six = options->listen.storage.ss_family == AF_INET6 };
 	trib_status status;
 	unsigned n;
@@ -41,7 +42,8 @@ static trib_status attach(struct xdp_kernel *kernel, const struct aggregator_opt
 	if (status == TRIB_OK)
 		status = xdp_load(&load, &kernel->plane);
 	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
-		status = xdp_attach(kernel->plane, ports[i].ifindex, options->native);
+		status = tc ? tc_attach(kernel->plane, ports[i].ifindex)
+		            : xdp_attach(kernel->plane, ports[i].ifindex, options->native);
 	return status;
 }
 
@@ -52,20 +54,32 @@ static void close_kernel(struct kernel *kernel)
 }
 
 static trib_status open_kernel(const struct aggregator_options *options, uint16_t port,
-                               struct kernel **out)
+                               const struct kernel_ops *ops, struct kernel **out)
 {
 	struct xdp_kernel *kernel = calloc(1, sizeof(*kernel));
 	trib_status status;
 
 	if (!kernel)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for the XDP plane");
-	kernel->base.ops = &kernel_xdp;
-	status = attach(kernel, options, port);
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for plane %s", ops->plane);
+	kernel->base.ops = ops;
+	status = attach(kernel, options, port, ops == &kernel_tc);
 	if (status == TRIB_OK)
 		*out = &kernel->base;
 	else
 		close_kernel(&kernel->base);
 	return status;
+}
+
+static trib_status open_xdp(const struct aggregator_options *options, uint16_t port,
+                            struct kernel **out)
+{
+	return open_kernel(options, port, &kernel_xdp, out);
+}
+
+static trib_status open_tc(const struct aggregator_options *options, uint16_t port,
+                           struct kernel **out)
+{
+	return open_kernel(options, port, &kernel_tc, out);
 }
 
 static const char *describe(const struct kernel *kernel, char *out, size_t size)
@@ -132,6 +146,7 @@ static bool interface_at(const struct kernel *kernel, unsigned i, struct kernel_
 		                          .mode = interface->left                 ? "left"
 		                                  : interface->lost               ? "lost"
 		                                  : interface->mode == XDP_NATIVE ? "driver"
+		                                  : interface->mode == XDP_AT_TC  ? "tc"
 		                                                                  : "generic",
 		                          .why = interface->why };
 	return true;
@@ -169,7 +184,7 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 	struct cell_watch *cells = calloc(streams ? 1 : comm->cells, sizeof(*cells));
 
 	if (!own || !asked || !cells)
-		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane of the XDP plane");
+		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane in the kernel");
 	else
 		own->handle =
 			xdp_handle_open(plane_of(kernel), &options, &lane->dense, &lane->pool);
@@ -179,7 +194,7 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 		free(cells);
 		return false;
 	}
-	own->base.ops = &kernel_xdp;
+	own->base.ops = kernel->ops;
 	own->asked = asked;
 	own->cells = cells;
 	lane->engine = xdp_handle_engine(own->handle);
@@ -279,30 +294,52 @@ static uint64_t came_last(const struct agg_lane *lane, unsigned child)
 	return xdp_handle_lane(xdp_lane_of(lane)->handle)->last[child];
 }
 
+static bool sums_all(const struct engine *engine)
+{
+	(void)engine;
+	return true;
+}
+
+/* Streams are faster in user space, which takes many packets of a frame (GSO) at once. */
+static bool sums_slots(const struct engine *engine)
+{
+	return engine->number == ENGINE_SLOT;
+}
+
+/* clang-format off */
+#define COMMON_OPS                          \
+	.close = close_kernel,              \
+	.describe = describe,               \
+	.payload_max = payload_max,         \
+	.cell_bytes = cell_bytes,           \
+	.check = check,                     \
+	.count = count,                     \
+	.interface = interface_at,          \
+	.queue_read = queue_read,           \
+	.queue_fd = queue_fd,               \
+	.lane_open = lane_open,             \
+	.lane_close = lane_close,           \
+	.lane_start = lane_start,           \
+	.child_seen = child_seen,           \
+	.group_probe_seen = group_probe_seen, \
+	.repeated = kernel_watch_repeat,    \
+	.sent = kernel_watch_sent,          \
+	.came_last = came_last
+/* clang-format on */
+
 const struct kernel_ops kernel_xdp = {
+	COMMON_OPS,
 	.plane = "xdp",
 	.title = "XDP",
-	.open = open_kernel,
-	.close = close_kernel,
-	.describe = describe,
-	.payload_max = payload_max,
-	.cell_bytes = cell_bytes,
-	.check = check,
-	.count = count,
-	.interface = interface_at,
-	.queue_read = queue_read,
-	.queue_fd = queue_fd,
-	.lane_open = lane_open,
-	.lane_close = lane_close,
-	.lane_start = lane_start,
-	.parent_open = parent_open,
-	.child_seen = child_seen,
-	.group_probe_seen = group_probe_seen,
+	.open = open_xdp,
+	.sums = sums_all,
 	.report_answered = kernel_watch_child,
-	.repeated = kernel_watch_repeat,
-	.sent = kernel_watch_sent,
+	.parent_open = parent_open,
 	.parent_answered = parent_answered,
 	.count_sums = count_sums,
 	.allow_sums = allow_sums,
-	.came_last = came_last,
+};
+
+const struct kernel_ops kernel_tc = {
+	COMMON_OPS, .plane = "tc", .title = "tc", .open = open_tc, .sums = sums_slots,
 };

@@ -60,13 +60,17 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 	plane->payload =
 		options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u : XDP_PAYLOAD_MAX;
 	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
+	bpf_program__set_autoload(bpf->progs.aggregate, !options->tc);
+	bpf_program__set_autoload(bpf->progs.fan_out, !options->tc);
 	plane->settings = (struct xdp_settings){ .first_port = options->port,
 		                                 .ports = options->lanes,
 		                                 .payload = plane->payload };
 	bpf->rodata->settings = plane->settings;
 	error = bpf_map__set_value_size(bpf_map__inner_map(bpf->maps.pools),
 	                                (uint32_t)sizeof(struct xdp_cell) + plane->payload);
-	return error ? error : plane_bpf__load(bpf);
+	if (!error)
+		error = plane_bpf__load(bpf);
+	return error || !options->tc ? error : tc_load(plane);
 }
 
 trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out)
@@ -107,6 +111,7 @@ void xdp_close(struct xdp_plane *plane)
 		munmap(plane->lanes, page_up(XDP_LANES * sizeof(*plane->lanes)));
 	queues_close(plane);
 	engines_close(plane);
+	bpf_object__close(plane->tc);
 	plane_bpf__destroy(plane->bpf);
 	free(plane);
 }
@@ -131,15 +136,16 @@ void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
 
 double xdp_run_time(struct xdp_plane *plane)
 {
-	const struct bpf_program *programs[] = { plane->bpf->progs.aggregate,
-		                                 plane->bpf->progs.fan_out };
+	const int programs[] = { plane->tc ? tc_program(plane)
+		                           : bpf_program__fd(plane->bpf->progs.aggregate),
+		                 bpf_program__fd(plane->bpf->progs.fan_out) };
 	double seconds = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t length = sizeof(info);
 
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(programs[i]), &info, &length) == 0)
+		if (bpf_obj_get_info_by_fd(programs[i], &info, &length) == 0)
 			seconds += (double)info.run_time_ns / 1e9;
 	}
 	return seconds;
@@ -155,6 +161,9 @@ int xdp_stats_open(void)
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 {
 	const struct plane_bpf *bpf = plane->bpf;
+	int program = plane->tc    ? tc_program(plane)
+	              : run->again ? bpf_program__fd(bpf->progs.aggregate_again)
+	                           : bpf_program__fd(bpf->progs.aggregate);
 	struct xdp_md context = { .data_end = run->bytes, .ingress_ifindex = run->ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = run->in, .data_size_in = run->bytes,
 	            .data_out = run->out, .data_size_out = run->out ? run->bytes + XDP_HEAD_MAX : 0,
@@ -164,11 +173,9 @@ trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 		options.ctx_in = &context;
 		options.ctx_size_in = sizeof(context);
 	}
-	if (bpf_prog_test_run_opts(
-		    bpf_program__fd(run->again ? bpf->progs.aggregate_again : bpf->progs.aggregate),
-		    &options))
+	if (bpf_prog_test_run_opts(program, &options))
 		return status_fail_errno("the kernel does not run the program on a frame");
-	run->action = options.retval;
+	run->action = plane->tc ? tc_action(options.retval) : options.retval;
 	run->ns = options.duration;
 	run->out_bytes = options.data_size_out;
 	return TRIB_OK;

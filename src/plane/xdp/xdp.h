@@ -2,7 +2,8 @@
 /*
  * plane/xdp: the part of the aggregator that runs in the kernel. A program on
  * every interface that leads to workers sums DATA before the network stack sees
- * it, and sends the results (bpf/plane.bpf.c). This folder owns that program:
+ * it, and sends the results: at XDP (bpf/plane.bpf.c), or only small vectors at
+ * the hook tc (bpf/tc.bpf.c). This folder owns these programs:
  * loading and attaching it, its lanes and pools, its routes to children and
  * parent, and struct kernel_ops for the rest of the plane (kernel_xdp.h). The
  * pools are mapped, so the daemon answers reports and repeats results without
@@ -27,6 +28,7 @@ struct xdp_options {
 	uint32_t queue; /* bytes of each thread's check queue; 0: none */
 	bool six;       /* the daemon's sockets have IPv6 addresses */
 	bool again;     /* load the variant for xdp_run() with `again` */
+	bool tc;        /* programs at the hook tc instead of XDP: small vectors only */
 };
 
 /* Does this build have the XDP plane? */
@@ -39,7 +41,7 @@ trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);
 /* Frees lanes, links and programs. If the process is killed, the kernel does the same. */
 void xdp_close(struct xdp_plane *plane);
 
-enum xdp_mode { XDP_NATIVE, XDP_GENERIC };
+enum xdp_mode { XDP_NATIVE, XDP_GENERIC, XDP_AT_TC };
 enum { XDP_ASKING = 1, XDP_ASKED };
 
 /* An interface that the program is attached to. */
@@ -49,7 +51,7 @@ struct xdp_interface {
 	enum xdp_mode mode;
 	bool lost;          /* the program is no longer attached */
 	bool left;          /* a lane has asked the program to leave the interface */
-	char why[160];      /* why it is not in driver mode, or lost */
+	char why[160];      /* why it is in generic mode, or lost */
 	_Atomic bool heard; /* results that the program sent there have arrived */
 	_Atomic int asked;  /* a lane asks to leave it: XDP_ASKING, then XDP_ASKED; 0: none does */
 	char asked_why[160];
@@ -60,6 +62,10 @@ struct xdp_interface {
  * attached: TRIB_ERR_CONFIG, as it is not ours to detach.
  */
 trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native);
+/* At the hook tc, behind the programs of others. TRIB_ERR_SYSTEM: the kernel is older than 6.6. */
+trib_status tc_attach(struct xdp_plane *plane, unsigned ifindex);
+/* Does the kernel have that hook? `plane` was loaded for it. */
+bool tc_is_possible(const struct xdp_plane *plane);
 /* The i-th interface; NULL: there are fewer. */
 const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i);
 /* "p1 (driver mode), p2 (generic mode: why)", for people. */
@@ -150,15 +156,15 @@ unsigned xdp_pools(const struct xdp_plane *plane);
 /* Turns on the kernel's BPF statistics until the descriptor is closed; -1 with errno. */
 int xdp_stats_open(void);
 
-/* Runs the program on a frame without a network. */
+/* Runs the program on a frame without a network. At tc, `ifindex` is 0. */
 struct xdp_run {
 	const void *in;
 	void *out; /* room for `bytes` and XDP_HEAD_MAX */
 	uint32_t bytes, out_bytes;
 	uint32_t ifindex; /* the interface it arrives by; 0: any */
 	uint32_t repeat;
-	bool again; /* treat each repetition as a new packet */
-	uint32_t action, ns;
+	bool again;          /* treat each repetition as a new packet */
+	uint32_t action, ns; /* an action of XDP, also at tc */
 };
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run);
 

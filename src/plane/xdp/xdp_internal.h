@@ -20,6 +20,7 @@ struct xdp_engine {
 
 struct xdp_plane {
 	struct plane_bpf *bpf;
+	struct bpf_object *tc;  /* the program at the hook tc; NULL: XDP is used */
 	struct xdp_lane *lanes; /* array of all lanes, mapped */
 	uint32_t payload;
 	int links[XDP_INTERFACES_MAX];
@@ -71,6 +72,16 @@ void handle_forget_parent(struct xdp_handle *handle);
 trib_status handle_engine_open(struct xdp_handle *handle, const struct xdp_lane_options *options);
 void handle_engine_close(struct xdp_handle *handle);
 void engines_close(struct xdp_plane *plane);
+/* Gives the object the plane's maps, and its settings. Gives 0, or -errno. */
+int object_share_maps(struct xdp_plane *plane, struct bpf_object *object);
+/* tc_hook.c */
+/* Loads the program of the hook tc. Gives 0, or -errno. */
+int tc_load(struct xdp_plane *plane);
+int tc_program(const struct xdp_plane *plane);
+/* The action of XDP that this one of tc is like. */
+uint32_t tc_action(uint32_t action);
+/* The map of engines' programs at that hook. */
+int tc_engines(const struct xdp_plane *plane);
 /* queue.c */
 void queues_open(struct xdp_plane *plane, const struct xdp_options *options);
 void queues_close(struct xdp_plane *plane);

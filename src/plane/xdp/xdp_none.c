@@ -26,6 +26,12 @@ void xdp_close(struct xdp_plane *plane)
 	(void)plane;
 }
 
+bool tc_is_possible(const struct xdp_plane *plane)
+{
+	(void)plane;
+	return false;
+}
+
 void xdp_probe(unsigned ifindex, struct xdp_probe *out)
 {
 	(void)ifindex;
@@ -78,3 +84,4 @@ static trib_status open_kernel(const struct aggregator_options *options, uint16_
 }
 
 const struct kernel_ops kernel_xdp = { .plane = "xdp", .title = "XDP", .open = open_kernel };
+const struct kernel_ops kernel_tc = { .plane = "tc", .title = "tc", .open = open_kernel };

@@ -32,29 +32,29 @@ ALWAYS struct engine_cell *find_engine_cell(__u32 slot, __u32 index)
 }
 
 /* Puts the payload into the cell. */
-ALWAYS int load_sum(struct xdp_md *ctx, const struct frame *frame, struct engine_cell *cell)
+ALWAYS int load_sum(struct hook_md *ctx, const struct frame *frame, struct engine_cell *cell)
 {
 	__u32 bytes = opaque(frame->bytes);
 
 	if ((int)bytes < 8 || bytes > settings.payload)
 		return !bytes;
 	LEARNED(bytes);
-	return !bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes);
+	return !hook_load(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes);
 }
 
 /* Puts the cell's sum into the payload, which has as many bytes. */
-ALWAYS int store_sum(struct xdp_md *ctx, const struct frame *frame, struct engine_cell *cell)
+ALWAYS int store_sum(struct hook_md *ctx, const struct frame *frame, struct engine_cell *cell)
 {
 	__u32 bytes = opaque(frame->bytes);
 
 	if ((int)bytes < 8 || bytes > settings.payload)
 		return !bytes;
 	LEARNED(bytes);
-	return !bpf_xdp_store_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes);
+	return !hook_store(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes);
 }
 
 /* Combines the payload with the cell's sum. Verified separately, as it is not static. */
-__noinline int combine_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+__noinline int combine_sum(struct hook_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
 {
 	const struct frame frame = { .at = at, .bytes = bytes };
 	const struct wire_header *header = frame_header(ctx, &frame);
@@ -74,7 +74,7 @@ __noinline int combine_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at
 }
 
 /* The header of a packet of a worker, if its fields have values that the parser takes. */
-ALWAYS struct wire_header *sound_header(struct xdp_md *ctx, const struct frame *frame)
+ALWAYS struct wire_header *sound_header(struct hook_md *ctx, const struct frame *frame)
 {
 	struct wire_header *header = frame_header(ctx, frame);
 
@@ -82,7 +82,7 @@ ALWAYS struct wire_header *sound_header(struct xdp_md *ctx, const struct frame *
 }
 
 /* Is the packet of this lane, and as it was sent? `position`: the whole of its number. */
-ALWAYS int is_intact(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
+ALWAYS int is_intact(struct hook_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                      __u64 position)
 {
 	__u32 check = (__u32)checksum(ctx, frame->at, frame->bytes, lane->proof,
@@ -93,7 +93,7 @@ ALWAYS int is_intact(struct xdp_md *ctx, const struct frame *frame, const struct
 }
 
 /* The checksum of what has been written into the packet. */
-ALWAYS int seal(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
+ALWAYS int seal(struct hook_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                 __u64 position)
 {
 	__u32 check = (__u32)checksum(ctx, frame->at, frame->bytes, lane->proof,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
-/* Frames, for plane.bpf.c alone: finding our packet in a frame, and sending it in another. */
+/* Frames: finding our packet in a frame, and sending it in another. */
 #ifndef TRIB_PLANE_XDP_BPF_ETH_FRAMES_H
 #define TRIB_PLANE_XDP_BPF_ETH_FRAMES_H
 
-#include "plane/xdp/bpf/maps.h"
+#include "plane/xdp/bpf/hook.h"
 #include "wire/checksum.h"
 
 #define IP_FRAGMENT 0x3fff /* a fragment: more follow, or it is not the first */
@@ -21,7 +21,7 @@ struct frame {
  * Looked up again after every loop: what the verifier learned about the old
  * pointer in the loop would be another state for each iteration.
  */
-ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *frame)
+ALWAYS struct wire_header *frame_header(struct hook_md *ctx, const struct frame *frame)
 {
 	struct wire_header *header = (void *)(long)ctx->data + (frame->at & 127);
 
@@ -32,7 +32,7 @@ ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *
 }
 
 /* The same for packets that are not DATA or RESULT. */
-ALWAYS struct wire_control *frame_control(struct xdp_md *ctx, const struct frame *frame)
+ALWAYS struct wire_control *frame_control(struct hook_md *ctx, const struct frame *frame)
 {
 	struct wire_control *control = (void *)(long)ctx->data + (frame->at & 127);
 
@@ -41,7 +41,7 @@ ALWAYS struct wire_control *frame_control(struct xdp_md *ctx, const struct frame
 }
 
 /* Is it a packet of ours, with a whole header and as much payload as it says? */
-ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
+ALWAYS int frame_parse(struct hook_md *ctx, struct frame *frame)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
@@ -120,13 +120,31 @@ ALWAYS void copy_front(void *to, const void *from, __u32 bytes)
 			*(const quarter_word *)(from + (bytes & ~3u));
 }
 
+/*
+ * Notes the front of a REPORT or STATUS. The daemon, which gets the packet too,
+ * decides whether it is genuine.
+ */
+ALWAYS void note_seen(struct hook_md *ctx, struct xdp_seen *seen, const struct frame *frame)
+{
+	void *data = (void *)(long)ctx->data;
+
+	if (data + XDP_HEAD_MAX > (void *)(long)ctx->data_end)
+		return;
+	seen->ifindex = ctx->ingress_ifindex;
+	seen->at = frame->at;
+	copy_front(seen->head, data, XDP_HEAD_MAX);
+}
+
 ALWAYS int put_route(void *head, void *end, const struct xdp_route *route, __u32 l2, __u32 l3,
                      __u32 bytes)
 {
 	struct udphdr *udp = head + l2 + l3;
 
+	int lacks;
+
 	if ((void *)(udp + 1) > end)
 		return -1;
+	lacks = hook_lacks_sum(head + l2, udp, l3);
 	copy_front(head, route->head, l2 + l3 + sizeof(*udp));
 	udp->len = bpf_htons(bytes + sizeof(*udp));
 	if (l3 == sizeof(struct iphdr)) {
@@ -141,16 +159,17 @@ ALWAYS int put_route(void *head, void *end, const struct xdp_route *route, __u32
 	} else {
 		((struct ipv6hdr *)(head + l2))->payload_len = udp->len;
 	}
+	hook_put_sum(head + l2, udp, l3, lacks);
 	return 0;
 }
 
 /* Puts the route in front of our packet, which begins at offset `at` of the frame. */
-ALWAYS int address(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
+ALWAYS int address(struct hook_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
 {
 	__u32 head = route->l2 + route->l3 + sizeof(struct udphdr);
 	void *data, *end;
 
-	if (head != at && bpf_xdp_adjust_head(ctx, (int)at - (int)head))
+	if (head != at && hook_move_front(ctx, (int)at - (int)head))
 		return -1;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
@@ -171,13 +190,13 @@ ALWAYS int address(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 	return -1;
 }
 
-ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
+ALWAYS int send_to(struct hook_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
 {
 	__u32 ifindex = route->ifindex;
 
 	if (!ifindex || address(ctx, route, at, bytes))
-		return XDP_DROP;
-	return ifindex == ctx->ingress_ifindex ? XDP_TX : (int)bpf_redirect(ifindex, 0);
+		return HOOK_DROP;
+	return hook_send(ctx, ifindex);
 }
 
 /* The route of a copy that leaves through this interface; XDP_ROUTES: none. */

@@ -43,15 +43,10 @@ ALWAYS int take_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane
 	struct xdp_lane *ours;
 	__u32 slot, child;
 
-	if (!control || frame->bytes < WIRE_CONTROL - WIRE_HEADER || control->comm >= XDP_COMMS ||
-	    wire_lane(control) != lane)
+	ours = lane_of_report(control, frame, lane, &slot);
+	if (!ours)
 		return XDP_PASS;
-	slot = control->comm * WIRE_LANES_MAX + lane;
 	child = control->child;
-	ours = bpf_map_lookup_elem(&lanes, &slot);
-	if (!ours || ours->cookie != control->cookie || ours->job != control->job ||
-	    ours->epoch != control->epoch)
-		return XDP_PASS;
 	/*
 	 * If user space sums the lane, earlier DATA is in the socket: the report must
 	 * not overtake it.

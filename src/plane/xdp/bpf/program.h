@@ -11,6 +11,7 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
 #include <linux/udp.h>
 #include <stddef.h>
 #include <bpf/bpf_endian.h>
@@ -62,7 +63,7 @@ ALWAYS void cell_unlock(__u32 *lock)
 }
 
 /* What the checksum of the packet has to be. */
-__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes, __u64 proof, __u64 pos)
+__noinline int checksum(struct hook_md *ctx, __u32 at, __u32 bytes, __u64 proof, __u64 pos)
 {
 	const struct wire_unsent unsent = { .proof = proof, .pos = pos };
 	const struct frame frame = { .at = at };
@@ -85,23 +86,60 @@ ALWAYS int is_sound(const struct wire_header *header)
 	       is_rank(header->from);
 }
 
+/* The lane of a child's report; NULL: none of ours. */
+ALWAYS struct xdp_lane *lane_of_report(const struct wire_control *control,
+                                       const struct frame *frame, __u32 lane, __u32 *slot)
+{
+	struct xdp_lane *ours;
+
+	if (!control || frame->bytes < WIRE_CONTROL - WIRE_HEADER || control->comm >= XDP_COMMS ||
+	    wire_lane(control) != lane)
+		return NULL;
+	*slot = control->comm * WIRE_LANES_MAX + lane;
+	ours = bpf_map_lookup_elem(&lanes, slot);
+	return ours && ours->cookie == control->cookie && ours->job == control->job &&
+	                       ours->epoch == control->epoch
+	               ? ours
+	               : NULL;
+}
+
+#ifdef TRIB_HOOK_TC
+/* Sends a copy of the packet by the route of this slot of the fan. */
+__noinline int send_copy(struct hook_md *ctx, __u32 slot, __u32 i, __u32 at, __u32 bytes)
+{
+	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
+	const struct xdp_route *route;
+
+	if (!lane || i >= XDP_ROUTES || lane->entry[i] >= XDP_ROUTES)
+		return 0;
+	route = &lane->routes[lane->entry[i]];
+	if (!route->ifindex || address(ctx, route, at, bytes))
+		return 0;
+	return bpf_clone_redirect(ctx, route->ifindex, 0) == 0;
+}
+#endif
+
 /* Sends a result to all children. Not every engine does. */
-static __noinline __attribute__((unused)) int send_all(struct xdp_md *ctx, struct xdp_lane *lane,
+static __noinline __attribute__((unused)) int send_all(struct hook_md *ctx, struct xdp_lane *lane,
                                                        const struct frame *frame, __u32 slot)
 {
-	__u32 route;
-	void *fan;
+	__u32 bytes = WIRE_HEADER + frame->bytes, last = lane->entries - 1, route;
 
-	if (lane->entries == 1) {
-		route = lane->entry[0];
-		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at,
-		                                    WIRE_HEADER + frame->bytes)
-		                          : XDP_DROP;
+	if (last >= XDP_ROUTES)
+		return HOOK_DROP;
+#ifdef TRIB_HOOK_TC
+	for (__u32 i = 0; i < XDP_ROUTES && i < last; i++)
+		send_copy(ctx, slot, i, frame->at, bytes);
+#else
+	if (last) {
+		void *fan = bpf_map_lookup_elem(&fans, &slot);
+
+		return fan ? (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST) : HOOK_DROP;
 	}
-	fan = bpf_map_lookup_elem(&fans, &slot);
-	if (!lane->entries || !fan)
-		return XDP_DROP;
-	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
+#endif
+	route = lane->entry[last];
+	return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at, bytes)
+	                          : HOOK_DROP;
 }
 
 #endif

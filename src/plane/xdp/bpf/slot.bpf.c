@@ -61,7 +61,7 @@ ALWAYS void make_answer(struct wire_header *header, const struct slot_lane *lane
 }
 
 /* Makes the packet the result. Needs the lock. */
-ALWAYS int make_result(struct xdp_md *ctx, const struct frame *frame, struct xdp_lane *lane,
+ALWAYS int make_result(struct hook_md *ctx, const struct frame *frame, struct xdp_lane *lane,
                        struct engine_cell *cell)
 {
 	const struct slot_cell *state = state_of(cell);
@@ -77,7 +77,7 @@ ALWAYS int make_result(struct xdp_md *ctx, const struct frame *frame, struct xdp
 }
 
 /* Makes the packet the news of a higher scale. Its payload stays, and means nothing. */
-ALWAYS int make_scale(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
+ALWAYS int make_scale(struct hook_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                       const struct slot_cell *state)
 {
 	struct wire_header *header = frame_header(ctx, frame);
@@ -90,7 +90,7 @@ ALWAYS int make_scale(struct xdp_md *ctx, const struct frame *frame, const struc
 }
 
 /* Judges and adds. Needs the lock. */
-ALWAYS __u32 take(struct xdp_md *ctx, const struct frame *frame, struct xdp_lane *lane,
+ALWAYS __u32 take(struct hook_md *ctx, const struct frame *frame, struct xdp_lane *lane,
                   struct engine_cell *cell, __u32 slot, __u32 index)
 {
 	const struct slot_lane *slots = (const struct slot_lane *)&lane->state;
@@ -140,7 +140,7 @@ ALWAYS void count_other(__u32 verdict)
 }
 
 /* A vector: what becomes of its packet. */
-__noinline int take_vector(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes)
+__noinline int take_vector(struct hook_md *ctx, __u32 slot, __u32 at, __u32 bytes)
 {
 	const struct frame frame = { .at = at, .bytes = bytes };
 	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
@@ -151,13 +151,13 @@ __noinline int take_vector(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes
 	int made = 0;
 
 	if (!lane || !header)
-		return XDP_PASS;
+		return HOOK_PASS;
 	child = header->child;
 	again = header->flags & WIRE_RESENT;
 	index = slot_index((struct slot_lane *)&lane->state, header->pos);
 	cell = find_engine_cell(slot, index);
 	if (!cell || !cell_lock(&cell->lock))
-		return XDP_PASS; /* the daemon can wait for the lock */
+		return HOOK_PASS; /* the daemon can wait for the lock */
 	verdict = take(ctx, &frame, lane, cell, slot, index);
 	position = state_of(cell)->position;
 	if (verdict == SLOT_LOWER && again)
@@ -168,52 +168,52 @@ __noinline int take_vector(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes
 		made = make_scale(ctx, &frame, lane, state_of(cell));
 	cell_unlock(&cell->lock);
 	if (made && !seal(ctx, &frame, lane, position))
-		return XDP_DROP;
+		return HOOK_DROP;
 	switch (verdict) {
 	case SLOT_COMPLETE:
 		count_result(lane, &frame, child);
-		return made ? send_all(ctx, lane, &frame, slot) : XDP_DROP;
+		return made ? send_all(ctx, lane, &frame, slot) : HOOK_DROP;
 	case SLOT_RAISED:
-		return made ? send_all(ctx, lane, &frame, slot) : XDP_DROP;
+		return made ? send_all(ctx, lane, &frame, slot) : HOOK_DROP;
 	case SLOT_LOWER:
 		count_other(ENGINE_LOWER);
 		return made ? send_to(ctx, &lane->routes[child & 63], at, WIRE_HEADER + bytes)
-		            : XDP_DROP;
+		            : HOOK_DROP;
 	case SLOT_ADDED:
-		return XDP_DROP;
+		return HOOK_DROP;
 	case SLOT_DUPLICATE:
 		count_other(ENGINE_DUPLICATE);
-		return XDP_DROP;
+		return HOOK_DROP;
 	case SLOT_STALE:
 		count_other(ENGINE_STALE);
-		return XDP_DROP;
+		return HOOK_DROP;
 	case SLOT_AHEAD:
 		count_other(ENGINE_AHEAD);
-		return XDP_DROP;
+		return HOOK_DROP;
 	}
-	return XDP_PASS;
+	return HOOK_PASS;
 }
 
 /* An acknowledgement alone. The child may want to know whether its slot is clear. */
-ALWAYS int answer_ack(struct xdp_md *ctx, const struct frame *frame, struct xdp_lane *lane,
+ALWAYS int answer_ack(struct hook_md *ctx, const struct frame *frame, struct xdp_lane *lane,
                       __u64 position, int clear)
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	__u32 child;
 
 	if (!header || !clear || !(header->from & SLOT_WANTS))
-		return XDP_DROP;
+		return HOOK_DROP;
 	if (header->flags & WIRE_RESENT)
-		return XDP_PASS;
+		return HOOK_PASS;
 	child = header->child;
 	make_answer(header, (struct slot_lane *)&lane->state, position, SLOT_CLEAR);
 	if (!seal(ctx, frame, lane, position))
-		return XDP_DROP;
+		return HOOK_DROP;
 	return send_to(ctx, &lane->routes[child & 63], frame->at, WIRE_HEADER + frame->bytes);
 }
 
 /* Is it an intact packet of a child of this lane? *position: the whole of its number. */
-ALWAYS int is_good(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
+ALWAYS int is_good(struct hook_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                    __u32 slot, __u64 *position)
 {
 	struct wire_header *header = sound_header(ctx, frame);
@@ -229,8 +229,12 @@ ALWAYS int is_good(struct xdp_md *ctx, const struct frame *frame, const struct x
 	return is_intact(ctx, frame, lane, *position);
 }
 
+#ifdef TRIB_HOOK_TC
+SEC("tc")
+#else
 SEC("xdp")
-int slot_frame(struct xdp_md *ctx)
+#endif
+int slot_frame(struct hook_md *ctx)
 {
 	struct wire_header *header;
 	struct xdp_lane *lane;
@@ -240,16 +244,16 @@ int slot_frame(struct xdp_md *ctx)
 	int clear = 0;
 
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
-		return XDP_PASS;
+		return HOOK_PASS;
 	slot = header->comm * WIRE_LANES_MAX + (frame.port - settings.first_port);
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	/* Until the routes to all children are known, the daemon does the work. */
 	if (!lane || !lane->active || lane->entries != popcount(lane->state.members) ||
 	    !is_good(ctx, &frame, lane, slot, &position))
-		return XDP_PASS;
+		return HOOK_PASS;
 	header = frame_header(ctx, &frame);
 	if (!header)
-		return XDP_PASS;
+		return HOOK_PASS;
 	flags = header->from;
 	if (flags & SLOT_ACKS)
 		clear = take_ack(slot, header->child, header->ack);

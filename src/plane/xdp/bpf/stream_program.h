@@ -322,21 +322,6 @@ ALWAYS void count_result(struct xdp_counts *count, const struct xdp_lane *lane, 
 	count->sends += to != WIRE_ALL ? 1 : lane->entries;
 }
 
-/*
- * Notes the front of a REPORT or STATUS. The daemon, which gets the packet too,
- * decides whether it is genuine.
- */
-ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct frame *frame)
-{
-	void *data = (void *)(long)ctx->data;
-
-	if (data + XDP_HEAD_MAX > (void *)(long)ctx->data_end)
-		return;
-	seen->ifindex = ctx->ingress_ifindex;
-	seen->at = frame->at;
-	copy_front(seen->head, data, XDP_HEAD_MAX);
-}
-
 /* The cell of a fragment, if the program sums its lane. */
 ALWAYS int find_cell(const struct wire_header *header, struct place *place, __u32 slot,
                      __u32 *index)
