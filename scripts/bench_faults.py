@@ -42,7 +42,7 @@ def quantile(ordered, share):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trib", default=os.path.join(ROOT, "build/src/cli/trib"), help="the program")
-    parser.add_argument("--planes", default="xdp,udp,pisa", help="planes (xdp,udp,pisa)")
+    parser.add_argument("--planes", default="xdp,tc,udp,pisa", help="planes (xdp,tc,udp,pisa)")
     parser.add_argument("--bytes", type=int, default=32, help="length of the vector (32)")
     parser.add_argument("--iterations", type=int, default=2000, help="calls of a run (2000)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each row (3)")
