@@ -54,7 +54,7 @@ _trib() {
 		if [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
-			mapfile -t COMPREPLY < <(compgen -W "udp tc xdp tcp pisa" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "auto udp tc xdp tcp pisa" -- "$word")
 		fi
 		return
 		;;

@@ -25,7 +25,7 @@ enum setting_type {
 };
 
 /* The values of setting_count for SETTING_PLANE. */
-enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP, PLANE_PISA, PLANE_TC };
+enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP, PLANE_PISA, PLANE_TC, PLANE_AUTO };
 
 /* The values of setting_count for SETTING_TRANSPORT. */
 enum transport { TRANSPORT_SOCKETS, TRANSPORT_VERBS, TRANSPORT_UDP };

@@ -115,10 +115,10 @@ const struct setting settings[SETTINGS_N] = {
 	                    "small vectors that may be in flight at once, 16 to 65536; rounded "
 	                    "down to a power of two",
 	                    NULL },
-	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
-	                    "where sums are made, as in tribd --plane: udp, tc or xdp (in the "
-	                    "kernel), tcp (a baseline to compare with), or pisa (a model of a "
-	                    "switch)",
+	[SETTING_PLANE] = { "TRIB_PLANE", "auto", SETTING_TEXT,
+	                    "where sums are made, as in tribd --plane: auto (tc if possible, else "
+	                    "udp), udp, tc or xdp (in the kernel), tcp (a baseline to compare "
+	                    "with), or pisa (a model of a switch)",
 	                    NULL },
 	[SETTING_TRANSPORT] = { "TRIB_TRANSPORT", "sockets", SETTING_TEXT,
 	                        "how bytes travel: sockets, udp (the same, without TCP between "
@@ -249,7 +249,7 @@ const struct setting_limits setting_limits[SETTINGS_N] = {
 	[SETTING_RING] = { RING_AUTO, RING_ALWAYS, "auto off all" },
 	[SETTING_WAY] = { WAYS_AUTO, WAYS_RING, "auto aggregator ring" },
 	[SETTING_SLOTS] = { 16, 65536, NULL },
-	[SETTING_PLANE] = { PLANE_UDP, PLANE_TC, "udp tcp xdp pisa tc" },
+	[SETTING_PLANE] = { PLANE_UDP, PLANE_AUTO, "udp tcp xdp pisa tc auto" },
 	[SETTING_TRANSPORT] = { TRANSPORT_SOCKETS, TRANSPORT_UDP, "sockets verbs udp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },

@@ -108,6 +108,8 @@ static trib_status configure(struct aggregator_options *options, const struct tr
 	options->link_bps = wanted->link;
 	options->capacity = (unsigned)wanted->capacity;
 	options->plane = wanted->plane;
+	if (wanted->capacity && !strcmp(wanted->plane, "auto"))
+		options->plane = "udp"; /* it counts which jobs have sums in flight */
 	options->interfaces = wanted->interfaces;
 	options->native = !wanted->generic;
 	options->queue_bytes = (uint32_t)wanted->queue;
@@ -285,8 +287,7 @@ static const char *options_fault(const struct tribd_options *wanted)
 		       "jobs of its controller";
 	if (wanted->capacity > WIRE_CHILDREN_MAX)
 		return "--capacity is 64 at most";
-	if (wanted->capacity && wanted->plane &&
-	    (!strcmp(wanted->plane, "xdp") || !strcmp(wanted->plane, "tc")))
+	if (wanted->capacity && (!strcmp(wanted->plane, "xdp") || !strcmp(wanted->plane, "tc")))
 		return "--capacity needs --plane udp or tcp: the kernel does not count which jobs "
 		       "have sums in flight";
 	if (wanted->queue > QUEUE_MAX)
@@ -339,9 +340,11 @@ static const struct option_row rows[] = {
 	  "(default: any number)",
 	  "1" },
 	{ "plane", 'p', OPTION_TEXT, &asked.plane, "PLANE",
-	  "where sums are made: udp (in user space), tc (as udp, but small vectors in the kernel), "
+	  "where sums are made: auto (tc if possible, else udp), udp (in user space), tc (as udp, "
+	  "but "
+	  "small vectors in the kernel), "
 	  "xdp (all in the kernel, or udp if XDP is not possible), tcp, for comparison, or pisa "
-	  "(small vectors on a model of a switch) (default: TRIB_PLANE, udp)",
+	  "(small vectors on a model of a switch) (default: TRIB_PLANE, auto)",
 	  "xdp" },
 	{ "interface", 'i', OPTION_TEXT, &asked.interfaces, "NAME,...",
 	  "tc and xdp: interfaces that lead to workers (default: those with the listen address)",

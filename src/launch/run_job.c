@@ -26,7 +26,8 @@ _Static_assert(RUN_WORKERS_MAX == WIRE_CHILDREN_MAX, "an aggregator has a child 
 
 /* A plane: the name for tribd, and the name for workers. */
 static const struct run_plane planes[] = {
-	{ "udp", "udp" }, { "xdp", "udp" }, { "tc", "udp" }, { "tcp", "tcp" }, { "pisa", "udp" },
+	{ "auto", "udp" }, { "udp", "udp" }, { "xdp", "udp" },
+	{ "tc", "udp" },   { "tcp", "tcp" }, { "pisa", "udp" },
 };
 
 /* Memory that a task needs as long as it runs. */

@@ -55,8 +55,11 @@ static trib_status open_kernel(struct aggregator *aggregator, const struct plane
 		return status;
 	if (status != TRIB_OK) {
 		snprintf(out, size, "%s: %s was asked for, but %s", plane->carrier->plane,
-		         ops->title, trib_last_error());
-		log_warn("plane %s", out);
+		         plane->may_fail ? plane->name : ops->title, trib_last_error());
+		if (plane->may_fail)
+			log_info("plane %s", out);
+		else
+			log_warn("plane %s", out);
 		return TRIB_OK;
 	}
 	snprintf(out, size, "%s: on %s", ops->plane,

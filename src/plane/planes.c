@@ -13,6 +13,7 @@ static const struct plane planes[] = {
 	{ .name = "tcp", .carrier = &carrier_tcp },
 	{ .name = "xdp", .carrier = &carrier_udp, .kernel = &kernel_xdp },
 	{ .name = "tc", .carrier = &carrier_udp, .kernel = &kernel_tc },
+	{ .name = "auto", .carrier = &carrier_udp, .kernel = &kernel_tc, .may_fail = true },
 	{ .name = "pisa",
 	  .carrier = &carrier_udp,
 	  .engines = pisa_engines,

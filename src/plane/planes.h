@@ -13,6 +13,7 @@ struct plane {
 	/* Engines that take the place of the usual ones on this plane, by number. NULL: none. */
 	const struct engine *const *engines;
 	const char *about; /* of these engines, for people */
+	bool may_fail;     /* without its kernel part the plane is as good as was asked for */
 };
 
 /* `name` NULL: the default, udp. Gives NULL if there is no such plane. */

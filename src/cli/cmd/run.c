@@ -30,7 +30,7 @@ static const char *options_wrong(const struct run_options *o)
 	if (o->workers > RUN_WORKERS_MAX)
 		return "-n is 64 at most: an aggregator takes no more";
 	if (!o->plane)
-		return "--plane is udp, xdp, tcp or pisa";
+		return "--plane is auto, udp, tc, xdp, tcp or pisa";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator must be HOST:PORT";
 	if (o->aggregator && o->trees)
@@ -92,9 +92,10 @@ static const struct option_row rows[] = {
 	{ "mpirun", 0, OPTION_TEXT, &given.mpirun, "PROGRAM",
 	  "with --mpi: the launcher, of Open MPI or MPICH (default: mpirun)", "mpiexec.mpich" },
 	{ "plane", 0, OPTION_TEXT, &given.plane_name, "PLANE",
-	  "where sums are made: udp, tc (small vectors in the kernel), xdp (in the kernel), tcp, "
+	  "where sums are made: auto (tc if possible, else udp), udp, tc (small vectors in the "
+	  "kernel), xdp (in the kernel), tcp, "
 	  "for "
-	  "comparison, or pisa (small vectors on a model of a switch) (default: TRIB_PLANE, udp)",
+	  "comparison, or pisa (small vectors on a model of a switch) (default: TRIB_PLANE, auto)",
 	  "xdp" },
 	{ "timeout", 0, OPTION_SECONDS, &given.timeout_s, "S", "TRIB_TIMEOUT of the workers",
 	  "30" },

@@ -103,7 +103,7 @@ static const struct option_row rows[] = {
 	{ "aggregator", 0, OPTION_TEXT, &given.run.aggregator, "HOST:PORT",
 	  "as for trib run: use this aggregator", "10.0.0.9:7700" },
 	{ "plane", 0, OPTION_TEXT, &given.run.plane_name, "PLANE",
-	  "as for trib run: udp, tc, xdp, tcp or pisa", "tc" },
+	  "as for trib run: auto, udp, tc, xdp, tcp or pisa", "udp" },
 	{ "timeout", 0, OPTION_SECONDS, &given.run.timeout_s, "S", "as for trib run", "30" },
 	{ 0 },
 };
@@ -214,7 +214,7 @@ static int start_run(int argc, char **argv)
 	given.run.plane = run_plane_find(given.run.plane_name ? given.run.plane_name
 	                                                      : setting_text(SETTING_PLANE, NULL));
 	if (!given.run.plane)
-		return options_fail(&options, "--plane is udp, xdp, tcp or pisa");
+		return options_fail(&options, "--plane is auto, udp, tc, xdp, tcp or pisa");
 	return glm_workers_start(&given.run, argc, argv);
 }
 

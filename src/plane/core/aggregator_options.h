@@ -8,7 +8,7 @@
 #define AGGREGATOR_QUEUE_BYTES (1u << 20) /* default of queue_bytes: 1 MiB */
 
 struct aggregator_options {
-	const char *plane; /* "udp", "tcp", "xdp", "tc" or "pisa" (plane/planes.c); NULL: udp */
+	const char *plane; /* a name of plane/planes.c; NULL: udp */
 	struct udp_address listen;
 	uint64_t cookie;          /* a worker must show this cookie to join; 0: see `open` */
 	bool open;                /* without a cookie and a secret, anyone may join; else nobody */
