@@ -306,26 +306,14 @@ static bool sums_slots(const struct engine *engine)
 	return engine->number == ENGINE_SLOT;
 }
 
-/* clang-format off */
-#define COMMON_OPS                          \
-	.close = close_kernel,              \
-	.describe = describe,               \
-	.payload_max = payload_max,         \
-	.cell_bytes = cell_bytes,           \
-	.check = check,                     \
-	.count = count,                     \
-	.interface = interface_at,          \
-	.queue_read = queue_read,           \
-	.queue_fd = queue_fd,               \
-	.lane_open = lane_open,             \
-	.lane_close = lane_close,           \
-	.lane_start = lane_start,           \
-	.child_seen = child_seen,           \
-	.group_probe_seen = group_probe_seen, \
-	.repeated = kernel_watch_repeat,    \
-	.sent = kernel_watch_sent,          \
-	.came_last = came_last
-/* clang-format on */
+/* What both have. The functions about parents and reports are for streams. */
+#define COMMON_OPS                                                                           \
+	.close = close_kernel, .describe = describe, .payload_max = payload_max,             \
+	.cell_bytes = cell_bytes, .check = check, .count = count, .interface = interface_at, \
+	.queue_read = queue_read, .queue_fd = queue_fd, .lane_open = lane_open,              \
+	.lane_close = lane_close, .lane_start = lane_start, .child_seen = child_seen,        \
+	.group_probe_seen = group_probe_seen, .repeated = kernel_watch_repeat,               \
+	.sent = kernel_watch_sent, .came_last = came_last
 
 const struct kernel_ops kernel_xdp = {
 	COMMON_OPS,
