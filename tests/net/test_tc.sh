@@ -109,6 +109,7 @@ down
 # --- without rights
 up $a --hosts 2 --servers 1
 at=$(address s1):7700
+: >"$work/tribd"
 "$trib" net exec --name $a s1 -- setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all \
 	"$tribd" --open --listen "$at" --plane tc >"$work/tribd" 2>&1 &
 aggregator=$!

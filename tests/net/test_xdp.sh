@@ -12,6 +12,7 @@ sums=(--rounds 30 --max 200000 --only allreduce)
 
 # --- what the bits have to be, from user space
 up $a --hosts 4 --servers 1 --switch
+run_options='--plane udp'
 go_right "udp" 4 "${mixed[@]}" --seed 31
 digests "$out" >"$work/mixed"
 go_right "udp, sums" 4 "${sums[@]}" --seed 32
@@ -180,7 +181,7 @@ vlan() {
 	end_aggregator
 }
 up $a --hosts 3 --servers 1
-run_options='' go_right "udp" 3 "${mixed[@]}" --seed 81
+run_options='--plane udp' go_right "udp" 3 "${mixed[@]}" --seed 81
 digests "$out" >"$work/vlan"
 hold_frames
 n=0

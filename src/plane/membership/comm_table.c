@@ -154,7 +154,8 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	if (comm->kernel)
 		comm->payload = comm->kernel->ops->payload_max(comm->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
-	if (!comm->engine->streams && comm->engine->fit)
+	if (!comm->engine->streams &&
+	    (comm->engine->fit || (comm->kernel && comm->kernel->ops->one_lane)))
 		comm->lanes = 1; /* a switch has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = DEAD_AFTER_MAX;

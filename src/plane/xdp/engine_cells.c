@@ -66,9 +66,8 @@ int object_share_maps(struct xdp_plane *plane, struct bpf_object *object)
 			error = bpf_map__set_initial_value(map, &plane->settings,
 			                                   sizeof(plane->settings));
 		else if (!strcmp(name, "cells"))
-			error = bpf_map__set_value_size(
-				bpf_map__inner_map(map),
-				(uint32_t)engine_cell_bytes(plane->payload));
+			error = bpf_map__set_value_size(bpf_map__inner_map(map),
+			                                (uint32_t)engine_cell_bytes(plane->room));
 		else if (fd >= 0 && !strchr(name, '.'))
 			error = bpf_map__reuse_fd(map, fd);
 		if (error)
@@ -145,7 +144,7 @@ static trib_status load_engine(struct xdp_plane *plane, const struct engine *eng
 
 static trib_status open_cells(struct xdp_handle *handle, const struct xdp_lane_options *options)
 {
-	uint32_t value = (uint32_t)engine_cell_bytes(handle->plane->payload);
+	uint32_t value = (uint32_t)engine_cell_bytes(handle->plane->room);
 	LIBBPF_OPTS(bpf_map_create_opts, flags, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	int all = handle->plane->engines[options->engine->number].cells;
 	void *cells;

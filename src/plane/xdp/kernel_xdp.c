@@ -321,6 +321,7 @@ const struct kernel_ops kernel_xdp = {
 	.title = "XDP",
 	.open = open_xdp,
 	.sums = sums_all,
+	.one_lane = true,
 	.report_answered = kernel_watch_child,
 	.parent_open = parent_open,
 	.parent_answered = parent_answered,

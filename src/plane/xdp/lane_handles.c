@@ -50,10 +50,10 @@ struct xdp_handle *xdp_handle_open(struct xdp_plane *plane, const struct xdp_lan
 	if (options->comm >= XDP_COMMS)
 		status_fail(TRIB_ERR_CONFIG, "the kernel holds %u communicators at once",
 		            XDP_COMMS - 1);
-	if (options->payload > plane->payload)
+	if (options->payload > plane->room)
 		status_fail(TRIB_ERR_CONFIG, "fragments of %u bytes are above the %u of its cells",
-		            options->payload, plane->payload);
-	if (options->comm >= XDP_COMMS || options->payload > plane->payload)
+		            options->payload, plane->room);
+	if (options->comm >= XDP_COMMS || options->payload > plane->room)
 		return NULL;
 	handle = calloc(1, sizeof(*handle));
 	if (!handle)

@@ -16,7 +16,7 @@
 
 uint32_t xdp_room(const struct xdp_plane *plane)
 {
-	return plane->payload;
+	return plane->room;
 }
 
 bool xdp_is_built(void)
@@ -59,6 +59,8 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 
 	plane->payload =
 		options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u : XDP_PAYLOAD_MAX;
+	plane->room = options->tc && options->payload > XDP_PAYLOAD_MAX ? options->payload & ~7u
+	                                                                : plane->payload;
 	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
 	bpf_program__set_autoload(bpf->progs.aggregate, !options->tc);
 	bpf_program__set_autoload(bpf->progs.fan_out, !options->tc);
