@@ -173,12 +173,24 @@ static bool write_message(struct world *world, unsigned r)
 	return true;
 }
 
+/* What comes is a message of its own, as from a channel. */
+static struct message *arrive(struct message *sent)
+{
+	struct message *came = message_new(NULL, sent->bytes);
+
+	assert_non_null(came);
+	if (came)
+		memcpy(came->data, message_data(sent), sent->bytes);
+	message_free(sent);
+	return came;
+}
+
 static bool take_message(struct world *world, unsigned r, unsigned from)
 {
 	struct message *message = queue_get(&world->links[from][r]);
 
 	if (message)
-		assert_int_equal(direct_take(&world->members[r], from, message), TRIB_OK);
+		assert_int_equal(direct_take(&world->members[r], from, arrive(message)), TRIB_OK);
 	return message;
 }
 
@@ -606,6 +618,87 @@ static void a_pool_gives_messages_again(void **state)
 	assert_int_equal(pool_waits(&pool), 0);
 }
 
+/* A message and its handles can be freed in any order. */
+static void a_content_outlives_its_handles(void **state)
+{
+	struct message_pool pool = { 0 };
+
+	(void)state;
+	for (unsigned last = 0; last < 3; last++) {
+		struct message *all[3] = { message_new(&pool, 5000) };
+
+		assert_non_null(all[0]);
+		if (!all[0])
+			return;
+		memset(all[0]->data, 7, 5000);
+		for (unsigned i = 1; i < 3; i++) {
+			all[i] = message_again(all[0]);
+			assert_non_null(all[i]);
+			assert_ptr_equal(message_data(all[i]), all[0]->data);
+			assert_int_equal(all[i]->bytes, 5000);
+		}
+		for (unsigned i = 0; i < 3; i++)
+			if (i != last)
+				message_free(all[i]);
+		assert_int_equal(all[0]->data[4999], 7);
+		message_free(all[last]);
+		assert_int_equal(pool_waits(&pool), pool_room(1) + 2 * pool_room(0));
+	}
+	pool_free(&pool);
+}
+
+/* How many times a rank writes its vector in a call: the different contents of its messages. */
+static unsigned contents(struct world *world, unsigned r)
+{
+	const uint8_t *seen[RANKS_MAX];
+	unsigned n = 0;
+
+	while (write_message(world, r)) {
+	}
+	for (unsigned to = 0; to < world->ranks; to++) {
+		const struct message *message = world->links[r][to].first;
+		unsigned k = 0;
+
+		if (!message)
+			continue;
+		while (k < n && seen[k] != message_data(message))
+			k++;
+		seen[k] = message_data(message);
+		n += k == n;
+	}
+	return n;
+}
+
+/* What all other ranks get is copied once. */
+static void a_message_for_all_is_written_once(void **state)
+{
+	static const struct {
+		enum direct_what what;
+		unsigned written; /* among four ranks */
+	} cases[] = {
+		{ DIRECT_BROADCAST, 1 },
+		{ DIRECT_ALLREDUCE, 1 },
+		{ DIRECT_SCATTER, 3 },
+		{ DIRECT_REDUCE, 3 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct call call = { .what = cases[i].what, .type = TRIB_F32, .count = 5000 };
+		struct world world;
+
+		world_open(&world, 4, 1);
+		call_make(&world, &call, 1);
+		post(&world, 0, &call);
+		world.calls[0] = 1;
+		assert_int_equal(contents(&world, 0), cases[i].written);
+		run(&world, &call, 1);
+		call_check(&world, &call);
+		call_free(&world, &call);
+		world_close(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -616,6 +709,8 @@ int main(void)
 		cmocka_unit_test(a_late_rank_keeps_little),
 		cmocka_unit_test(long_vectors_may_not_differ),
 		cmocka_unit_test(a_pool_gives_messages_again),
+		cmocka_unit_test(a_content_outlives_its_handles),
+		cmocka_unit_test(a_message_for_all_is_written_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

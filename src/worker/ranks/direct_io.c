@@ -154,7 +154,7 @@ static void push(struct direct_peer *peer, uint64_t now)
 	while (peer->ready.first && channel_state(channel) <= CHANNEL_OPEN &&
 	       channel_room(channel)) {
 		const struct message *message = peer->ready.first;
-		trib_status status = channel_send(channel, message->data, message->bytes);
+		trib_status status = channel_send(channel, message_data(message), message->bytes);
 
 		if (status != TRIB_OK) {
 			comm_fail(peer->io->comm, status, "%s", trib_last_error());

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define STEPS_MOST 16384u /* bytes of the mean sum that a DIRECT_BACK sends in steps */
+#define ONCE_LEAST 4096u  /* bytes of a vector that is written once for all ranks */
 
 void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t payload)
 {
@@ -50,6 +51,8 @@ void direct_call_free(struct direct_call *call)
 {
 	for (unsigned r = 0; call && r < WIRE_CHILDREN_MAX; r++)
 		message_free(call->came[r]);
+	if (call)
+		message_free(call->for_all);
 	free(call);
 }
 
@@ -284,6 +287,25 @@ static bool may_send(const struct direct *direct, struct direct_call *call)
 	return !call->steps || call->sent <= call->taken;
 }
 
+/* Does every other rank get the same? */
+static bool is_for_all(const struct direct_call *call)
+{
+	if (call->n > 1)
+		return call->vectors[0].copy && !call->steps;
+	return call->vectors[0].to == WIRE_ALL;
+}
+
+/* NULL: no memory. */
+static struct message *next_message(const struct direct *direct, struct direct_call *call,
+                                    struct cargo cargo)
+{
+	if (!is_for_all(call) || cargo_bytes(call, cargo) < ONCE_LEAST)
+		return write_message(direct, call, cargo);
+	if (!call->for_all)
+		call->for_all = write_message(direct, call, cargo);
+	return call->for_all ? message_again(call->for_all) : NULL;
+}
+
 struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status)
 {
 	struct direct_call *call = direct->first;
@@ -296,7 +318,7 @@ struct message *direct_next(struct direct *direct, unsigned *to, trib_status *st
 		if (!may_send(direct, call))
 			continue;
 		cargo = next_cargo(direct, call, to);
-		message = write_message(direct, call, cargo);
+		message = next_message(direct, call, cargo);
 		if (message)
 			call->sent++;
 		else

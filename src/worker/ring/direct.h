@@ -74,6 +74,7 @@ struct direct_call {
 	uint64_t since;       /* for the caller: when it became the first call; 0: it has not */
 	bool told;            /* for the caller: notices were sent */
 	struct message *came[WIRE_CHILDREN_MAX];
+	struct message *for_all; /* if every other rank gets the same: this */
 	unsigned n;
 	struct round_spec vectors[]; /* 1, or one for each rank */
 };
@@ -109,7 +110,8 @@ trib_status direct_pass(struct direct *direct, const struct wire_call *call);
 
 /* The next message that may leave, and the rank it is for. NULL: none, or *status says that there
  * is no memory. The sums of DIRECT_BACK have to be known first. Messages are copies, so a rank
- * writes only DIRECT_AHEAD bytes ahead: a late rank costs no more, however much is called. */
+ * writes only DIRECT_AHEAD bytes ahead: a late rank costs no more, however much is called. It may
+ * be a handle (message_data), and may live longer than the call. */
 struct message *direct_next(struct direct *direct, unsigned *to, trib_status *status);
 /* Says that this rank has made the first call; NULL: no memory. */
 struct message *direct_notice(const struct direct *direct);

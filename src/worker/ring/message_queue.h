@@ -2,6 +2,8 @@
 /*
  * Messages between ranks, queues of them, and a pool: messages that are not needed wait there for
  * the next call. The heap would often get new pages from the kernel for long ones.
+ *
+ * A message for several ranks is written once: each rank gets a handle (message_again).
  */
 #ifndef TRIB_WORKER_RING_MESSAGE_QUEUE_H
 #define TRIB_WORKER_RING_MESSAGE_QUEUE_H
@@ -18,6 +20,8 @@
 struct message {
 	struct message *next;
 	struct message_pool *pool; /* NULL: of none */
+	struct message *content;   /* of a handle: the message with the data; NULL: it is none */
+	unsigned handles;          /* that have this message as their content */
 	uint32_t bytes;
 	uint8_t list; /* of the pool */
 	_Alignas(8) uint8_t data[];
@@ -66,9 +70,10 @@ static inline struct message *message_new(struct message_pool *pool, uint32_t by
 	return message;
 }
 
-static inline void message_free(struct message *message)
+/* Nobody has the message any more. */
+static inline void pool_put(struct message *message)
 {
-	struct message_pool *pool = message ? message->pool : NULL;
+	struct message_pool *pool = message->pool;
 	size_t bytes = pool ? pool_room(message->list) : 0;
 
 	if (!pool || pool->waits + bytes > POOL_MOST) {
@@ -78,6 +83,41 @@ static inline void message_free(struct message *message)
 	message->next = pool->lists[message->list];
 	pool->lists[message->list] = message;
 	pool->waits += bytes;
+}
+
+/* Frees a message, or a handle. A content that has handles stays until the last one is freed. */
+static inline void message_free(struct message *message)
+{
+	while (message) {
+		struct message *content = message->content;
+
+		if (message->handles) {
+			message->handles--;
+			return;
+		}
+		pool_put(message);
+		message = content;
+	}
+}
+
+/* A handle: `content` once more, without a copy. NULL: no memory. The content does not change any
+ * more, and is no handle. */
+static inline struct message *message_again(struct message *content)
+{
+	struct message *handle = message_new(content->pool, 0);
+
+	if (!handle)
+		return NULL;
+	handle->content = content;
+	handle->bytes = content->bytes;
+	content->handles++;
+	return handle;
+}
+
+/* The data of a message, or of a handle. */
+static inline const uint8_t *message_data(const struct message *message)
+{
+	return message->content ? message->content->data : message->data;
 }
 
 /* No message of the pool is in use. */
