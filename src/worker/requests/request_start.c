@@ -326,8 +326,11 @@ static bool takes_ring(const struct trib_request *request, size_t n, bool by_ran
 /* Bytes of an allreduce that is not cut into parts. */
 #define DIRECT_WHOLE 4096u
 /* Bytes of a segment of a long allreduce. Short segments stay in the cache. A segment is longer if
- * there would be more than SEGMENTS_MOST, or if ranks had shares below SHARE_LEAST bytes. */
-#define SEGMENT (512u << 10) /* 512 KiB */
+ * there would be more than SEGMENTS_MOST, or if ranks had shares below SHARE_LEAST bytes. A vector
+ * up to SEGMENT_WHOLE is one segment: a second one takes more messages and wake-ups than it saves.
+ */
+#define SEGMENT (512u << 10)        /* 512 KiB */
+#define SEGMENT_WHOLE (1024u << 10) /* 1 MiB */
 #define SEGMENTS_MOST 512u
 #define SHARE_LEAST (16u << 10) /* 16 KiB */
 
@@ -482,6 +485,7 @@ static size_t segment_bytes(const struct trib_request *request)
 	size_t segment = request->bytes / SEGMENTS_MOST;
 
 	segment = segment > SEGMENT ? segment : SEGMENT;
+	segment = request->bytes > SEGMENT_WHOLE ? segment : SEGMENT_WHOLE;
 	segment = segment > SHARE_LEAST * size ? segment : SHARE_LEAST * size;
 	return segment < most ? segment : most;
 }

@@ -30,7 +30,7 @@
 #include "worker/dense/round.h"
 #include "worker/ring/message_queue.h"
 
-#define DIRECT_VERSION 3u
+#define DIRECT_VERSION 4u
 #define DIRECT_MOST 1048576u  /* bytes of the longest vector in a message */
 #define DIRECT_AHEAD 1048576u /* bytes of messages that are written before the first call ends */
 
