@@ -353,8 +353,12 @@ void direct_drive(struct trib_comm *comm, const struct trib_request *request, ui
 		bool any = wait_for_packets(io, now, polls ? now : deadline);
 
 		if (any || !polls) {
+			uint64_t before = now;
+
 			step(io, any);
 			now = clock_now();
+			if (polls) /* it has not slept since */
+				wait_choice_worked(&io->waiting, now - before);
 		} else {
 			now = yield(&io->waiting, now);
 		}
