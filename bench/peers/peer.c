@@ -193,7 +193,7 @@ void peer_warm_up_ways(struct peer_options *options)
 	size_t bytes = options->bytes;
 
 	if (bytes >= SHORTEST)
-		warm_up_at_least(options, 1 + 9 * (bytes < 524288 ? 4 * 524288 / bytes : 1));
+		warm_up_at_least(options, 1 + 12 * (bytes < 524288 ? 4 * 524288 / bytes : 1));
 }
 
 void peer_rank_from_env(int *rank, int *size)

@@ -52,4 +52,14 @@ check "... is faster than the ring" grep -q 'info: allreduces from .* KiB go thr
 check "... nobody complains" lacks "$told" "$out"
 check "... $(counter results) sums there, with the slow server $around" test "$(counter results)" -gt $((2 * around))
 down
+
+# --- short vectors have four ways, one of which sums at one rank: a whole trial, and then the fastest
+up $name --hosts 4 --servers 1
+short=(--only allreduce --types f32 --ops sum --rounds 1500 --seed 9 --max 16000)
+TRIB_WAY=aggregator go_right "short vectors through the aggregator" 4 "${short[@]}"
+digests "$out" >"$work/expected"
+TRIB_LOG=info go_right "all four ways of short vectors" 4 "${short[@]}"
+check "... bitwise the same" same_digests "$work/expected"
+check "... the trial has ended" grep -q 'allreduces from 16 KiB go' "$out"
+down
 done_checking

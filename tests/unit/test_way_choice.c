@@ -25,21 +25,27 @@ static void test_classes(void **state)
 	struct way_choice choice = { 0 };
 
 	(void)state;
-	assert_null(way_class_of(&choice, WAY_REDUCE, WAY_SHORTEST - 1, false));
+	assert_null(way_class_of(&choice, WAY_REDUCE, WAY_SHORTEST - 1, false, false));
 	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++)
 		for (enum way_kind kind = 0; kind < WAY_KINDS; kind++) {
-			struct way_class *class = way_class_of(&choice, kind, lengths[i], i < 2);
+			struct way_class *class =
+				way_class_of(&choice, kind, lengths[i], i < 2, false);
 
 			assert_int_equal(class->ways, i < 2 ? 3 : 2);
 
 			assert_int_equal(way_class_from(&choice, class), from[i]);
 			assert_int_equal(way_class_kind(&choice, class), kind);
 		}
+	/* More than two ranks: a short allreduce may be summed at one of them. */
+	choice = (struct way_choice){ 0 };
+	assert_int_equal(way_class_of(&choice, WAY_ALLREDUCE, 65536, true, true)->ways, 4);
+	assert_int_equal(way_class_of(&choice, WAY_ALLREDUCE, 65537, true, true)->ways, 3);
+	assert_int_equal(way_class_of(&choice, WAY_REDUCE, 65536, true, true)->ways, 3);
 	assert_int_equal(way_scaled(4000, 65536, 131072), 2001);
-	assert_ptr_equal(way_class_of(&choice, 0, 65537, false),
-	                 way_class_of(&choice, 0, 262144, false));
-	assert_ptr_not_equal(way_class_of(&choice, 0, 65536, true),
-	                     way_class_of(&choice, 1, 65536, true));
+	assert_ptr_equal(way_class_of(&choice, 0, 65537, false, false),
+	                 way_class_of(&choice, 0, 262144, false, false));
+	assert_ptr_not_equal(way_class_of(&choice, 0, 65536, true, false),
+	                     way_class_of(&choice, 1, 65536, true, false));
 }
 
 /* One call, which takes that long on each way. Gives its way. */
@@ -61,7 +67,7 @@ static void expect_of(uint64_t bytes, unsigned block, uint64_t through, uint64_t
                       unsigned blocks, enum way way)
 {
 	struct way_choice choice = { 0 };
-	struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, bytes, false);
+	struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, bytes, false, false);
 	unsigned calls = blocks * block;
 	bool settled;
 
@@ -96,12 +102,14 @@ static void test_trials(void **state)
 	expect(106, 100, TRIAL, WAY_RANKS);
 }
 
-/* A vector that fits slots has a third way. The ranks' own way has to be faster than both others.
- */
+/* A vector that fits slots has a third way, and a short allreduce of several ranks a fourth. The
+ * ranks' own ways have to be faster than those through the aggregator. */
 static void test_dense(void **state)
 {
 	static const struct {
-		uint64_t took[WAYS]; /* through the aggregator, among ranks, by the dense engine */
+		/* Through the aggregator, among ranks, by the dense engine, at one rank; 0: two
+		 * ranks. */
+		uint64_t took[WAYS];
 		unsigned turns;
 		enum way way;
 	} cases[] = {
@@ -111,12 +119,19 @@ static void test_dense(void **state)
 		{ { 100, 98, 97 }, WAY_TURNS, WAY_AGGREGATOR },
 		{ { 300, 100, 150 }, WAY_TURNS, WAY_RANKS },
 		{ { 100, 300, 300 }, WAY_LEAST, WAY_AGGREGATOR },
+		{ { 300, 200, 300, 100 }, WAY_TURNS, WAY_ONE },
+		{ { 300, 250, 300, 100 }, WAY_LEAST, WAY_ONE },
+		{ { 300, 100, 300, 97 }, WAY_TURNS, WAY_RANKS },
+		{ { 100, 300, 300, 97 }, WAY_TURNS, WAY_AGGREGATOR },
+		{ { 100, 300, 90, 80 }, WAY_TURNS, WAY_ONE },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct way_choice choice = { 0 };
-		struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, 65536, true);
+		bool several = cases[i].took[WAY_ONE];
+		struct way_class *class =
+			way_class_of(&choice, WAY_ALLREDUCE, 65536, true, several);
 		unsigned calls = 0;
 		bool settled = false;
 
@@ -125,7 +140,8 @@ static void test_dense(void **state)
 			calls++;
 			settled = way_turn(class) && way_settle(class);
 		}
-		assert_int_equal(calls, cases[i].turns * WAYS * class->block);
+		assert_int_equal(class->ways, several ? 4 : 3);
+		assert_int_equal(calls, cases[i].turns * class->ways * class->block);
 		assert_int_equal(way_take(class), cases[i].way);
 	}
 }
@@ -134,7 +150,7 @@ static void test_dense(void **state)
 static void test_next_trials(void **state)
 {
 	struct way_choice choice = { 0 };
-	struct way_class *class = way_class_of(&choice, WAY_REDUCE, 2 << 20, false);
+	struct way_class *class = way_class_of(&choice, WAY_REDUCE, 2 << 20, false, false);
 	unsigned trials = 0, last = 0, gap = 0, tried = 0;
 	bool settled;
 
@@ -171,7 +187,8 @@ static void test_busy_machine(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct way_choice choice = { 0 };
-		struct way_class *class = way_class_of(&choice, WAY_ALLREDUCE, 2 << 20, false);
+		struct way_class *class =
+			way_class_of(&choice, WAY_ALLREDUCE, 2 << 20, false, false);
 		uint64_t random = seed;
 
 		for (unsigned i = 0; i < 400; i++) {
@@ -199,6 +216,7 @@ static void round_of_ranks(uint64_t seed)
 {
 	struct way_choice ranks[RANKS];
 	uint64_t times[WAYS];
+	bool several = seed % 2;
 
 	for (unsigned i = 0; i < WAYS; i++)
 		times[i] = 1000 + random_next(&seed) % 100000;
@@ -208,11 +226,15 @@ static void round_of_ranks(uint64_t seed)
 		enum way_kind kind = random_next(&seed) % WAY_KINDS;
 		enum way way = WAY_AGGREGATOR;
 		bool tries = false, fits = bytes <= 65536;
+		bool by_one = several && fits && kind == WAY_ALLREDUCE;
 		uint64_t through =
 			fits && times[WAY_DENSE] < times[0] ? times[WAY_DENSE] : times[0];
+		uint64_t among = by_one && times[WAY_ONE] < times[WAY_RANKS] ? times[WAY_ONE]
+		                                                             : times[WAY_RANKS];
 
 		for (unsigned r = 0; r < RANKS; r++) {
-			struct way_class *class = way_class_of(&ranks[r], kind, bytes, fits);
+			struct way_class *class =
+				way_class_of(&ranks[r], kind, bytes, fits, several);
 			bool mine_tries = way_is_trial(class);
 			enum way mine = way_take(class);
 
@@ -221,23 +243,29 @@ static void round_of_ranks(uint64_t seed)
 			tries = mine_tries;
 			if (tries)
 				way_note(class, noisy(&seed, times[way]));
-			if (!tries && through > times[WAY_RANKS] * 4 / 3)
-				assert_int_equal(way, WAY_RANKS);
-			if (!tries && times[WAY_RANKS] > through * 5 / 4)
+			if (!tries && through > among * 4 / 3)
+				assert_true(way_is_among(way));
+			if (!tries && among > through * 5 / 4)
+				assert_false(way_is_among(way));
+			if (!tries && times[WAY_RANKS] > among * 5 / 4)
 				assert_int_not_equal(way, WAY_RANKS);
+			if (!tries && (!by_one || times[WAY_ONE] > among * 5 / 4))
+				assert_int_not_equal(way, WAY_ONE);
 			if (!tries && (!fits || times[WAY_DENSE] > times[0] * 5 / 4))
 				assert_int_not_equal(way, WAY_DENSE);
 			if (!tries && fits && times[0] > times[WAY_DENSE] * 4 / 3)
 				assert_int_not_equal(way, WAY_AGGREGATOR);
 		}
 		for (unsigned r = 0; tries && r < RANKS; r++) {
-			const uint64_t *turn = way_turn(way_class_of(&ranks[r], kind, bytes, fits));
+			const uint64_t *turn =
+				way_turn(way_class_of(&ranks[r], kind, bytes, fits, several));
 
-			for (unsigned k = 0; turn && k < (fits ? 3 : 2); k++)
+			for (unsigned k = 0; turn && k < (by_one ? 4 : fits ? 3 : 2); k++)
 				worst[k] = turn[k] > worst[k] ? turn[k] : worst[k];
 		}
 		for (unsigned r = 0; tries && r < RANKS; r++) {
-			struct way_class *class = way_class_of(&ranks[r], kind, bytes, fits);
+			struct way_class *class =
+				way_class_of(&ranks[r], kind, bytes, fits, several);
 
 			if (way_turn(class)) {
 				memcpy(way_turn(class), worst, class->ways * sizeof(*worst));

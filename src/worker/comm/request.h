@@ -46,6 +46,7 @@ struct trib_request {
 	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */
 	bool direct; /* it goes directly to the other ranks: the thread that waits drives the
 	                channels */
+	bool at_one; /* it is an allreduce that one rank sums */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */

@@ -122,14 +122,13 @@ static void advance(struct direct_io *io)
 		comm_fail(io->comm, status, "%s", trib_last_error());
 }
 
-/* If a call in steps is late, all ranks say that they have made it. So each one knows which has
- * not.
- */
+/* If a call in which ranks hear few others is late, all ranks say that they have made it. So each
+ * one knows which has not. */
 static void send_notices(struct direct_io *io, uint64_t now)
 {
 	struct direct_call *call = io->direct.first;
 
-	if (!call || !call->steps || call->told)
+	if (!call || !direct_hears_few(call) || call->told)
 		return;
 	if (!call->since)
 		call->since = now;

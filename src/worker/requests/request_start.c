@@ -500,6 +500,8 @@ static struct direct_call *direct_calls(struct trib_request *request,
 	struct direct_call *call;
 
 	first.call = request->call;
+	if (what == DIRECT_ALLREDUCE && request->at_one)
+		return direct_row_at(&first, 0, request, made);
 	if (what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE)
 		return direct_row_new(&first, (unsigned)comm->config.size, comm->payload,
 		                      segment_bytes(request), request, made);
@@ -546,7 +548,7 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 {
 	struct trib_comm *comm = request->comm;
 	enum way way = comm_is_ring(comm) ? WAY_RANKS : trial_take_way(request, specs, n);
-	bool by_ranks = way == WAY_RANKS;
+	bool by_ranks = way_is_among(way);
 	bool direct = takes_direct(request, specs, n, by_ranks);
 	bool ring = !direct && takes_ring(request, n, by_ranks);
 	const struct lane_set *set = &comm->own;
@@ -556,6 +558,7 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 		return status;
 	/* Calls are numbered one after the other while `posting` is held. */
 	request_number_call(request);
+	request->at_one = way == WAY_ONE;
 	if (direct)
 		return start_direct(request, specs, n);
 	if (ring)

@@ -51,7 +51,8 @@ static struct way_class *class_of(const struct trib_request *request,
 	    !may_choose(comm))
 		return NULL;
 	return way_class_of(&comm->trial.choice, kind_of(specs), request->bytes,
-	                    comm->config.engine == ENGINE_AUTO && round_is_small(request->bytes));
+	                    comm->config.engine == ENGINE_AUTO && round_is_small(request->bytes),
+	                    comm->config.size > 2);
 }
 
 /* Does the request need to know whether all ranks can reach each other? */
@@ -304,15 +305,16 @@ static void tell_choice(struct trib_comm *comm, const struct way_class *class)
 {
 	static const char *const kinds[WAY_KINDS] = { "allreduces", "reduces", "broadcasts" };
 	static const char *const names[WAYS] = { "through the aggregator", "among the ranks",
-		                                 "through the aggregator, not in slots" };
+		                                 "through the aggregator, not in slots",
+		                                 "among the ranks, and one of them sums" };
 	double through = (double)way_best_through(class) / 1e6 / class->block;
-	double among = (double)way_best(class, WAY_RANKS) / 1e6 / class->block;
+	double among = (double)way_best_among(class) / 1e6 / class->block;
 	unsigned from = (unsigned)(way_class_from(&comm->trial.choice, class) >> 10);
 	const char *kind = kinds[way_class_kind(&comm->trial.choice, class)];
 	char where[100];
 
 	name_trees(comm, where, sizeof(where));
-	if (class->way == WAY_RANKS && !comm->trial.told) {
+	if (way_is_among(class->way) && !comm->trial.told) {
 		comm->trial.told = true;
 		log_notice("%s from %u KiB go among the ranks: %.1f times faster than through %s "
 		           "(%.2f ms instead of %.2f ms for %u KiB); a switch or more aggregators "

@@ -254,9 +254,23 @@ static void take_steps(const struct direct *direct, struct direct_call *call)
 	}
 }
 
+bool direct_hears_few(const struct direct_call *call)
+{
+	return call->steps || call->few;
+}
+
+static bool is_root(const struct direct *direct, const struct direct_call *call)
+{
+	return root_of(call) == direct->rank;
+}
+
 /* The messages that a rank sends in a call. */
 static unsigned messages_of(const struct direct *direct, const struct direct_call *call)
 {
+	if (call->few && is_root(direct, call) != (call->what == DIRECT_BROADCAST))
+		return 0;
+	if (call->few && call->what == DIRECT_REDUCE)
+		return 1;
 	return call->steps ? gather_steps(direct->size) : direct->size - 1;
 }
 
@@ -269,6 +283,8 @@ static struct cargo next_cargo(const struct direct *direct, const struct direct_
 
 	if (!call->steps) {
 		*to = (direct->rank + 1 + call->sent) % direct->size;
+		if (call->few && call->what == DIRECT_REDUCE)
+			*to = root_of(call);
 		return cargo_of_pair(call, direct->rank, *to);
 	}
 	step = gather_step(direct->rank, direct->size, call->sent);
@@ -279,8 +295,10 @@ static struct cargo next_cargo(const struct direct *direct, const struct direct_
 /* Does the call have a message that may leave now? Calls end in their order. */
 static bool may_send(const struct direct *direct, struct direct_call *call)
 {
+	bool follows = call->what == DIRECT_BACK || (call->few && call->what == DIRECT_BROADCAST);
+
 	if (call->sent == messages_of(direct, call) ||
-	    (call->what == DIRECT_BACK && call->number - direct->first->number >= call->behind))
+	    (follows && call->number - direct->first->number >= call->behind))
 		return false;
 	if (call->steps)
 		take_steps(direct, call);
@@ -362,7 +380,7 @@ static trib_status attach(const struct direct *direct, struct direct_call *call,
 	bool same;
 
 	memcpy(&theirs, message->data, sizeof(theirs));
-	ours.notice = theirs.notice == 1 && call->steps;
+	ours.notice = theirs.notice == 1 && direct_hears_few(call);
 	if (!ours.notice)
 		bytes += cargo_bytes(call, cargo_from(direct, call, from));
 	same = !memcmp(&theirs, &ours, sizeof(ours)) && message->bytes == bytes;
@@ -399,12 +417,24 @@ static trib_status attach_early(struct direct *direct, struct direct_call *call,
 	return status;
 }
 
+static uint64_t others(const struct direct *direct)
+{
+	uint64_t all = (direct->size < 64 ? 1ull << direct->size : 0) - 1;
+
+	return all & ~(1ull << direct->rank % 64);
+}
+
+/* The ranks that send this one a message. */
 static uint64_t senders(const struct direct *direct, const struct direct_call *call)
 {
-	uint64_t all = (direct->size < 64 ? 1ull << direct->size : 0) - 1, some = 0;
+	uint64_t some = 0;
 
+	if (call->few && is_root(direct, call) != (call->what == DIRECT_REDUCE))
+		return 0;
+	if (call->few && call->what == DIRECT_BROADCAST)
+		return 1ull << root_of(call) % 64; /* it has a root: a rank */
 	if (!call->steps)
-		return all & ~(1ull << direct->rank);
+		return others(direct);
 	for (unsigned i = 0; i < gather_steps(direct->size); i++)
 		some |= 1ull << gather_step(direct->rank, direct->size, i).from;
 	return some;
@@ -435,7 +465,7 @@ trib_status direct_post(struct direct *direct, struct direct_call *call)
 
 	call->number = direct->posted++;
 	call->around = direct->around;
-	call->unheard = senders(direct, call);
+	call->unheard = others(direct);
 	call->steps = takes_steps(direct, call);
 	call->missing = senders(direct, call);
 	call->bytes = bytes_to_send(direct, call);
@@ -460,6 +490,14 @@ trib_status direct_pass(struct direct *direct, const struct wire_call *call)
 	return status;
 }
 
+/* A rank has made the reduce of a row, which is over here. So it has made the broadcast, too. */
+static void hear(struct direct *direct, unsigned from, uint32_t reduce)
+{
+	for (struct direct_call *call = direct->first; call; call = call->next)
+		if (call->few && call->number - call->behind == reduce)
+			call->unheard &= ~(1ull << from);
+}
+
 trib_status direct_take(struct direct *direct, unsigned from, struct message *message)
 {
 	struct direct_call *call = direct->first;
@@ -481,8 +519,10 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 	if (call)
 		return attach(direct, call, from, message);
 	message_free(message);
-	if (head.notice)
+	if (head.notice) {
+		hear(direct, from, head.number);
 		return TRIB_OK; /* it crossed the messages that have ended the call */
+	}
 	return status_fail(
 		TRIB_ERR_MISMATCH,
 		"ranks called different collectives: direct call %u is over for rank %u, "

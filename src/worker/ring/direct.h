@@ -18,8 +18,10 @@
  *
  * In each call, every rank sends one message to every other rank, if need be an empty one. So a
  * message also says that its sender has made the call, and a missing one names the rank that has
- * not. Among many ranks, an allgather takes steps instead (ring/gather_steps.h): a rank hears from
- * few others. If such a call is late, every rank sends notices to all: it has made the call.
+ * not. Two kinds of calls have fewer messages, and a rank hears from few others: among many ranks,
+ * an allgather takes steps (ring/gather_steps.h); and an allreduce at one rank (direct_row.h) is a
+ * reduce and a broadcast without empty messages. If such a call is late, every rank sends notices
+ * to all: it has made the call.
  *
  * Messages between two ranks arrive in order, once and intact: path/channel.
  */
@@ -65,9 +67,11 @@ struct direct_call {
 	enum direct_what what;
 	size_t count;
 	uint32_t number, around;
-	unsigned behind;      /* DIRECT_BACK: so many calls behind its DIRECT_SHARE */
+	/* DIRECT_BACK: so many calls behind its DIRECT_SHARE; a broadcast of `few`: its reduce */
+	unsigned behind;
 	size_t bytes;         /* of all messages that this rank sends, without their heads */
 	bool steps;           /* an allgather in steps */
+	bool few;             /* a reduce or a broadcast that sends no empty messages */
 	unsigned sent, taken; /* messages that were written; steps whose vectors have come */
 	uint64_t missing;     /* bits of ranks whose message has not come */
 	uint64_t unheard;     /* bits of ranks that have sent no message, nor a notice */
@@ -120,6 +124,8 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 /* Ends the first call if all messages have come: results are in the users' buffers. NULL: none has
  * ended. The caller frees it. */
 struct direct_call *direct_finish(struct direct *direct, trib_status *status);
+/* Does a rank hear from some others only? Then the call has notices if it is late. */
+bool direct_hears_few(const struct direct_call *call);
 /* Bits of the ranks whose messages the first call waits for. */
 uint64_t direct_missing(const struct direct *direct);
 /* Bits of the ranks that have not made the first call, as far as this rank knows; if all have,

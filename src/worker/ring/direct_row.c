@@ -83,6 +83,31 @@ struct direct_call *direct_row_new(const struct round_spec *whole, unsigned size
 	return NULL;
 }
 
+struct direct_call *direct_row_at(const struct round_spec *whole, unsigned root, void *owner,
+                                  unsigned *n)
+{
+	struct round_spec sum = *whole,
+			  back = { .copy = true,
+		                   .count = whole->count * trib_type_size(whole->type),
+		                   .source = whole->target,
+		                   .target = whole->target,
+		                   .from = (uint8_t)root,
+		                   .to = WIRE_ALL,
+		                   .call = whole->call };
+	struct row row = { .end = &row.first };
+
+	sum.to = (uint8_t)root;
+	append(&row, direct_call_new(DIRECT_REDUCE, &sum, 1, owner));
+	append(&row, direct_call_new(DIRECT_BROADCAST, &back, 1, owner));
+	for (struct direct_call *call = row.first; call; call = call->next)
+		call->few = true;
+	*n = row.n;
+	if (!row.failed)
+		return row.first;
+	direct_row_free(row.first);
+	return NULL;
+}
+
 void direct_row_free(struct direct_call *row)
 {
 	while (row) {

@@ -11,8 +11,16 @@ static unsigned size_class(uint64_t bytes)
 	return size;
 }
 
+/* The ways of a class are the first ones of enum way. */
+static uint32_t ways_of(enum way_kind kind, unsigned size, bool fits, bool several)
+{
+	if (!fits)
+		return WAY_DENSE;
+	return kind == WAY_ALLREDUCE && size == 0 && several ? WAYS : WAY_ONE;
+}
+
 struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, uint64_t bytes,
-                               bool fits)
+                               bool fits, bool several)
 {
 	unsigned size = size_class(bytes);
 	uint32_t from = WAY_SHORTEST << 2 * size;
@@ -22,7 +30,7 @@ struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, ui
 		return NULL;
 	class->block = from < WAY_BLOCK ? WAY_BLOCK / from : 1;
 	if (!class->ways)
-		class->ways = fits ? WAYS : WAYS - 1; /* WAY_DENSE is the last one */
+		class->ways = ways_of(kind, size, fits, several);
 	return class;
 }
 
@@ -125,6 +133,8 @@ static enum way fastest(const struct way_class *class)
 		way = WAY_DENSE;
 	if (is_faster(class, WAY_RANKS, way, WAY_CLEARLY))
 		way = WAY_RANKS;
+	if (is_faster(class, WAY_ONE, way, WAY_CLEARLY))
+		way = WAY_ONE;
 	return class->known && !is_faster(class, way, class->way, WAY_BETTER) ? class->way : way;
 }
 
@@ -167,15 +177,22 @@ uint64_t way_best_through(const struct way_class *class)
 	return slots < dense ? slots : dense;
 }
 
+uint64_t way_best_among(const struct way_class *class)
+{
+	uint64_t shares = way_best(class, WAY_RANKS), one = way_best(class, WAY_ONE);
+
+	return shares < one ? shares : one;
+}
+
 double way_gain(const struct way_choice *choice)
 {
 	double most = 0;
 
 	for (unsigned i = 0; i < WAY_KINDS * WAY_SIZES; i++) {
 		const struct way_class *class = &choice->classes[i / WAY_SIZES][i % WAY_SIZES];
-		double gain = (double)way_best_through(class) / (double)way_best(class, WAY_RANKS);
+		double gain = (double)way_best_through(class) / (double)way_best_among(class);
 
-		if (class->way == WAY_RANKS && gain > most)
+		if (way_is_among(class->way) && gain > most)
 			most = gain;
 	}
 	return most;

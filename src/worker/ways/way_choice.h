@@ -2,8 +2,9 @@
 /*
  * ways: which way a large vector takes if there is an aggregator: through it, or among the ranks
  * themselves, around the ring or directly. A vector that slots can take goes through the aggregator
- * in slots or by the dense engine, so it has three ways. The room owns this decision. It is pure:
- * it must not touch sockets, clocks, requests.
+ * in slots or by the dense engine, so it has three ways. A short one of an allreduce may also be
+ * summed at one rank, so it has four. The room owns this decision. It is pure: it must not touch
+ * sockets, clocks, requests.
  *
  * Calls of one kind and of similar length are a class. The first calls of a class are a trial: they
  * take the ways in turn, each alone. Short vectors do so in blocks of calls, because what is
@@ -28,9 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* WAY_AGGREGATOR: in slots if the vector is small enough. WAY_DENSE: through the aggregator, but
- * not in slots. */
-enum way { WAY_AGGREGATOR, WAY_RANKS, WAY_DENSE, WAYS };
+/* WAY_AGGREGATOR: in slots if the vector is small enough. WAY_RANKS: among the ranks, each of which
+ * sums a share. WAY_DENSE: through the aggregator, but not in slots. WAY_ONE: among the ranks, and
+ * one of them sums: few messages, but long ones on one link. */
+enum way { WAY_AGGREGATOR, WAY_RANKS, WAY_DENSE, WAY_ONE, WAYS };
 enum way_kind { WAY_ALLREDUCE, WAY_REDUCE, WAY_BROADCAST, WAY_KINDS };
 
 #define WAY_TURNS 3u            /* of a trial: a block on each way */
@@ -60,9 +62,10 @@ struct way_choice {
 	struct way_class classes[WAY_KINDS][WAY_SIZES];
 };
 
-/* NULL: there is no choice. `fits`: slots take vectors of such lengths. */
+/* NULL: there is no choice. `fits`: slots take vectors of such lengths. `several`: there are more
+ * than two ranks. */
 struct way_class *way_class_of(struct way_choice *choice, enum way_kind kind, uint64_t bytes,
-                               bool fits);
+                               bool fits, bool several);
 /* The kind of the class's calls, and the bytes of its shortest vectors. */
 enum way_kind way_class_kind(const struct way_choice *choice, const struct way_class *class);
 uint64_t way_class_from(const struct way_choice *choice, const struct way_class *class);
@@ -85,7 +88,13 @@ bool way_settle(struct way_class *class);
 double way_gain(const struct way_choice *choice);
 /* The shortest time on a way, in the newest trial. */
 uint64_t way_best(const struct way_class *class, enum way way);
-/* The same of the ways through the aggregator. */
+/* The same of the ways through the aggregator, and of those among the ranks. */
 uint64_t way_best_through(const struct way_class *class);
+uint64_t way_best_among(const struct way_class *class);
+/* Is it a way among the ranks? */
+static inline bool way_is_among(enum way way)
+{
+	return way == WAY_RANKS || way == WAY_ONE;
+}
 
 #endif
