@@ -9,6 +9,8 @@
  */
 #include "number/fixed.h"
 
+#include "number/wide.h"
+
 #include <math.h>
 
 /* In tiny loops elements are lifted by this much, well into the normal range. */
@@ -145,12 +147,21 @@ void fixed_encode(trib_type type, const void *elements, size_t n, int top, int u
 	WITH_TYPE(type, encode_of, false, elements, n, top, unit, out);
 }
 
+WIDE static void encode_more_wide(trib_type type, const void *elements, size_t n, int top, int unit,
+                                  void *out)
+{
+	WITH_TYPE(type, encode_of, true, elements, n, top, unit, out);
+}
+
 void number_encode_more(trib_type type, const void *elements, size_t n, uint16_t klass,
                         unsigned workers, void *out)
 {
 	int unit = unit_exponent(type, klass, workers), top = class_top(type, klass);
 
-	WITH_TYPE(type, encode_of, true, elements, n, top, unit, out);
+	if (number_is_wide())
+		encode_more_wide(type, elements, n, top, unit, out);
+	else
+		WITH_TYPE(type, encode_of, true, elements, n, top, unit, out);
 }
 
 void fixed_dither(trib_type type, const void *elements, size_t n, int top, int unit, uint32_t seed,
@@ -193,6 +204,12 @@ static void encode_f64(const void *elements, size_t n, uint16_t klass, unsigned 
 		clamp64(out, n, (1ll << bits) - 1);
 }
 
+WIDE static void encode_wide(trib_type type, const void *elements, size_t n, uint16_t klass,
+                             unsigned workers, void *out)
+{
+	WITH_TYPE(type, encode_scaled, elements, n, klass, workers, out);
+}
+
 void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
                    void *out)
 {
@@ -200,6 +217,8 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
 		return;
 	if (type == TRIB_F64)
 		encode_f64(elements, n, klass, workers, out);
+	else if (number_is_wide())
+		encode_wide(type, elements, n, klass, workers, out);
 	else
 		WITH_TYPE(type, encode_scaled, elements, n, klass, workers, out);
 }
@@ -359,6 +378,12 @@ static void decode_scaled_f64(const void *sums, size_t n, uint16_t klass, unsign
 		decode_f64(false, false, sums, n, unit, workers, elements);
 }
 
+WIDE static void decode_wide(trib_type type, const void *sums, size_t n, uint16_t klass,
+                             unsigned workers, bool average, void *elements)
+{
+	WITH_TYPE(type, decode_scaled, sums, n, klass, workers, average, elements);
+}
+
 void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
                    bool average, void *elements)
 {
@@ -366,6 +391,8 @@ void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, u
 		return;
 	if (type == TRIB_F64)
 		decode_scaled_f64(sums, n, klass, workers, average, elements);
+	else if (number_is_wide())
+		decode_wide(type, sums, n, klass, workers, average, elements);
 	else
 		WITH_TYPE(type, decode_scaled, sums, n, klass, workers, average, elements);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classes and their scales; integer averages. */
 #include "number/format.h"
+#include "number/wide.h"
+
+bool number_wide_off;
 
 size_t trib_type_size(trib_type type)
 {
@@ -62,12 +65,19 @@ static uint16_t classify64(const void *elements, size_t n, bool *special)
 	return class_of(TRIB_F64, (uint64_t)largest_finite);
 }
 
+WIDE static uint16_t classify_wide(trib_type type, const void *elements, size_t n, bool *special)
+{
+	return WITH_TYPE(type, classify32, elements, n, special);
+}
+
 uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *special)
 {
 	*special = false;
 	if (!number_is_float(type))
 		return 0;
-	return type == TRIB_F64 ? classify64(elements, n, special)
+	if (type == TRIB_F64)
+		return classify64(elements, n, special);
+	return number_is_wide() ? classify_wide(type, elements, n, special)
 	                        : WITH_TYPE(type, classify32, elements, n, special);
 }
 
