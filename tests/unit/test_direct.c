@@ -221,6 +221,15 @@ static bool finish_call(struct world *world, unsigned r)
 	return call;
 }
 
+/* A sum that has come is where it belongs, and its message is free. */
+static void keeps_no_sums(const struct direct *member)
+{
+	for (const struct direct_call *call = member->first; call; call = call->next)
+		for (unsigned r = 0; call->what == DIRECT_BACK && !call->steps && r < RANKS_MAX;
+		     r++)
+			assert_null(call->came[r]);
+}
+
 /* Ranks act in random order until nothing is left. */
 static void run(struct world *world, const struct call *calls, unsigned n)
 {
@@ -237,6 +246,7 @@ static void run(struct world *world, const struct call *calls, unsigned n)
 		if (draw(world, 200) == 0)
 			acted |= send_notices(world, r);
 		acted |= take_message(world, r, (unsigned)draw(world, world->ranks));
+		keeps_no_sums(&world->members[r]);
 		if (draw(world, 2))
 			acted |= finish_call(world, r);
 		stuck = acted ? 0 : stuck + 1;

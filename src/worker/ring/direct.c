@@ -370,6 +370,27 @@ static trib_status check_early(const struct direct *direct, unsigned from,
 	return mismatch(direct, from, &head.call, &direct->last_around);
 }
 
+/*
+ * Do vectors of this call go where they belong as they come, while they are in the cache? A sum has
+ * the vectors of all ranks in it. So the rank that sends it has got this rank's, which may be in
+ * the same memory.
+ */
+static bool is_sum_of_row(const struct direct_call *call)
+{
+	return (call->what == DIRECT_BACK && !call->steps) ||
+	       (call->what == DIRECT_BROADCAST && call->few);
+}
+
+static void put_sum(const struct direct *direct, const struct direct_call *call, unsigned from,
+                    struct message *message)
+{
+	const struct round_spec *vector = vector_of(call, from, direct->rank);
+
+	if (vector && vector->count)
+		memcpy(vector->target, message->data + sizeof(struct direct_head), vector->count);
+	message_free(message);
+}
+
 /* A message of a call that this rank has made. It is the call's from now on. */
 static trib_status attach(const struct direct *direct, struct direct_call *call, unsigned from,
                           struct message *message)
@@ -386,8 +407,11 @@ static trib_status attach(const struct direct *direct, struct direct_call *call,
 	same = !memcmp(&theirs, &ours, sizeof(ours)) && message->bytes == bytes;
 	call->unheard &= ~(same ? bit : 0);
 	if (same && !ours.notice && call->missing & bit) {
-		call->came[from] = message;
 		call->missing &= ~bit;
+		if (is_sum_of_row(call))
+			put_sum(direct, call, from, message);
+		else
+			call->came[from] = message;
 		return TRIB_OK;
 	}
 	message_free(message);
@@ -539,7 +563,7 @@ static void copy(const struct direct *direct, const struct direct_call *call)
 		const void *from = r == direct->rank ? call->vectors[call->n == 1 ? 0 : r].source
 		                   : call->came[r]
 		                           ? call->came[r]->data + sizeof(struct direct_head)
-		                           : NULL; /* it came in a step, and is there */
+		                           : NULL; /* it is there */
 
 		if (from && vector && vector->count && vector->target && vector->target != from)
 			memmove(vector->target, from, vector->count);
