@@ -50,6 +50,7 @@ struct world {
 	uint32_t arrived;          /* pushes of worker 1 at the aggregator */
 	uint32_t news_lost;        /* the next so many NEWS to the server get lost */
 	struct letter letters[PACKETS];
+	unsigned places; /* of `letters`: all behind them are free */
 	struct engine_lane lane;
 	struct engine_pool pool;
 	struct hot_sender senders[WORKERS];
@@ -130,6 +131,8 @@ static void post_letter(struct world *world, int to, const void *data, uint32_t 
 			letter->to = to;
 			letter->bytes = bytes;
 			memcpy(letter->data, data, bytes);
+			if (i >= world->places)
+				world->places = i + 1;
 			break;
 		}
 	}
@@ -163,11 +166,12 @@ static void at_aggregator(struct world *world, const struct letter *letter)
 
 static void deliver(struct world *world)
 {
-	for (unsigned i = 0; i < PACKETS; i++) {
-		struct letter letter = world->letters[i];
+	for (unsigned i = 0; i < world->places; i++) {
+		struct letter letter;
 
-		if (!letter.at || letter.at > world->now)
+		if (!world->letters[i].at || world->letters[i].at > world->now)
 			continue;
+		letter = world->letters[i];
 		world->letters[i].at = 0;
 		if (letter.to < 0)
 			at_aggregator(world, &letter);
