@@ -62,9 +62,9 @@ echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
 table=100
 link_up | ip -batch -
 # One processor takes all that arrives at an end. With two, packets overtake each other, and each time soft-RoCE
-# waits for a timeout.
+# waits for a timeout. If there is a second processor, it takes what arrives at the other end.
 echo 1 >/sys/class/net/net_a/queues/rx-0/rps_cpus
-echo 2 >/sys/class/net/net_b/queues/rx-0/rps_cpus
+[ "$(nproc)" = 1 ] || echo 2 >/sys/class/net/net_b/queues/rx-0/rps_cpus
 for dev in all net_a net_b; do
 	echo 1 >/proc/sys/net/ipv4/conf/$dev/accept_local
 	echo 0 >/proc/sys/net/ipv4/conf/$dev/rp_filter

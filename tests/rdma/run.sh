@@ -4,7 +4,7 @@
 # between them (see bed.sh). The files of this machine are there. The command's output comes out here, and
 # its exit status is the script's. 77: something is missing on this machine; see ../vm/run.sh for the rest.
 #
-# PATH_RATE: the rate of each path, 30mbit unless told. PATHS: how many, 4.
+# PATH_RATE: the rate of each path, 30mbit unless told. PATHS: how many, 4. PROCESSORS: of the machine, 2.
 # Usage: run.sh [--limit SECONDS] COMMAND [ARGUMENT]...
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -29,5 +29,5 @@ for module in crc32_generic ib_uverbs rdma_rxe rdma_ucm ib_umad sch_htb sch_nete
 	modules+=(--module "$module")
 done
 # Soft-RoCE of this kernel warns when a QP is destroyed whose peer has gone.
-exec "$here/../vm/run.sh" --host yes --memory 2G --warnings ok --limit "$limit" --kernel RDMA_RXE=m "${modules[@]}" \
+exec "$here/../vm/run.sh" --host yes --memory 2G --processors "${PROCESSORS:-2}" --warnings ok --limit "$limit" --kernel RDMA_RXE=m "${modules[@]}" \
 	env PATH_RATE="${PATH_RATE:-30mbit}" PATHS="${PATHS:-4}" sh "$here/bed.sh" "$@"
