@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define NODES 3
 #define CHUNK 8192u /* elements: what NCCL sends for one float */
@@ -46,6 +47,15 @@ static void logger(int level, unsigned long flags, const char *file, int line, c
 	atomic_fetch_add(&warnings, 1);
 }
 
+/* Between two looks: NCCL polls, but what takes long must not keep a core from other tests. */
+static void rest(unsigned times)
+{
+	if (times < 100)
+		sched_yield();
+	else
+		usleep(100);
+}
+
 struct pair {
 	void *listener, *send, *recv;
 	uint8_t handle[NCCL_HANDLE_BYTES];
@@ -60,7 +70,7 @@ static void pair_open(struct pair *pair)
 	demand(net->listen(context, 0, pair->handle, &pair->listener) == NCCL_SUCCESS);
 	/* The kind of the handle: sockets or paths. */
 	demand(pair->handle[6] == (getenv("TRIB_PATHS") ? 3 : 1));
-	while (!pair->send || !pair->recv) {
+	for (unsigned times = 0; !pair->send || !pair->recv; rest(times++)) {
 		if (!pair->send)
 			demand(net->connect(context, 0, pair->handle, &pair->send, NULL) ==
 			       NCCL_SUCCESS);
@@ -83,7 +93,7 @@ static int finish(void *sent, void *received)
 {
 	int size = -1, done;
 
-	while (sent || received) {
+	for (unsigned times = 0; sent || received; rest(times++)) {
 		if (sent) {
 			if (net->test(sent, &done, NULL) != NCCL_SUCCESS)
 				return -1;
@@ -94,7 +104,6 @@ static int finish(void *sent, void *received)
 				return -1;
 			received = done ? NULL : received;
 		}
-		sched_yield();
 	}
 	return size;
 }
@@ -268,10 +277,8 @@ static void wait_coll(void *request, int expected)
 {
 	int done = 0, size = -1;
 
-	while (!done) {
+	for (unsigned times = 0; !done; rest(times++))
 		demand(coll->test(request, &done, &size) == NCCL_SUCCESS);
-		sched_yield();
-	}
 	demand(size == expected);
 }
 
@@ -279,7 +286,7 @@ static void *allreduce(void *comm, void *send, void *recv, size_t count, int typ
 {
 	void *request = NULL;
 
-	while (!request)
+	for (unsigned times = 0; !request; rest(times++))
 		demand(coll->iallreduce(comm, send, recv, count, type, op, NULL, NULL, &request) ==
 		       NCCL_SUCCESS);
 	return request;
@@ -526,7 +533,7 @@ static void doomed_body(int node, void *comm)
 	}
 	request = allreduce(comm, in[node], out[node], CHUNK, NCCL_F32, NCCL_SUM);
 	atomic_fetch_add(&waiting, 1);
-	while (!done && result == NCCL_SUCCESS)
+	for (unsigned times = 0; !done && result == NCCL_SUCCESS; rest(times++))
 		result = coll->test(request, &done, NULL);
 	demand(result != NCCL_SUCCESS && !done);
 }
