@@ -247,7 +247,8 @@ test_clang_tidy() {
 
 test_shellcheck() {
 	tool shellcheck
-	find scripts tests bench .ci \( -name '*.sh' -o -path .ci/run \) -exec shellcheck -S warning {} +
+	find scripts tests bench .ci \( -name '*.sh' -o -path .ci/run \) -print0 |
+		xargs -0 -n 8 -P "$(nproc)" shellcheck -S warning
 }
 
 # A file of more than 800 lines has to become two.
