@@ -201,7 +201,7 @@ static void test_limits(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	unsigned n = alike(64, 8, 1e9, 8);
-	unsigned step = (unsigned)test_count("trees more each time", 5, 20);
+	unsigned step = (unsigned)test_count("trees more each time", 5, 40);
 
 	(void)state;
 	for (limits.children = 4; limits.children <= 64;
@@ -323,7 +323,7 @@ static void test_one_tree_is_best(void **state)
 
 static void test_random(void **state)
 {
-	unsigned rounds = (unsigned)test_cases("clusters", 600);
+	unsigned rounds = (unsigned)test_count("clusters", test_is_long() ? 600 : 200, 10);
 	uint64_t random = seed;
 
 	(void)state;
