@@ -6,6 +6,7 @@
 start "$@"
 unset TRIB_RANK TRIB_SIZE TRIB_AGGREGATOR TRIB_CONTROLLER TRIB_RENDEZVOUS TRIB_COOKIE "${!OMPI_@}" "${!PMI_@}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TRIB_LOG=info
+export MPIR_CVAR_POLLS_BEFORE_YIELD=1 # MPICH: ranks share cores, so each leaves its core while it waits
 out=$work/out
 
 # part N NAME=VALUE... PROGRAM ARGUMENT...: words of a launcher for N ranks with these variables.
