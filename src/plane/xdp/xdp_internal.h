@@ -22,8 +22,8 @@ struct xdp_plane {
 	struct plane_bpf *bpf;
 	struct bpf_object *tc;  /* the program at the hook tc; NULL: XDP is used */
 	struct xdp_lane *lanes; /* array of all lanes, mapped */
-	uint32_t payload; /* of the longest packet that a program sums */
-	uint32_t room;    /* of a cell; at tc, tribd sums longer packets in the same cells */
+	uint32_t payload;       /* of the longest packet that a program sums */
+	uint32_t room;          /* of a cell; at tc, tribd sums longer packets in the same cells */
 	int links[XDP_INTERFACES_MAX];
 	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* one per link */
 	unsigned n_links;
