@@ -68,11 +68,15 @@ WHOLE_CODE = {
 }
 
 
+# Parts of src/base that only ranks and daemons use. Of the sections in WHOLE_CODE, those of planes run daemons.
+OF_RANKS = ("src/base/settings", "src/base/wait_choice", "src/base/launcher")
+
+
 def uses(name, path):
     """Whether figures of the section `name` depend on that file."""
     whole = WHOLE_CODE[name] if name in WHOLE_CODE else WHOLE_CODE.get(name.split("-")[0])
     if whole:
-        return path.startswith(whole)
+        return path.startswith(whole) and (name.startswith("planes") or not path.startswith(OF_RANKS))
     named = set(name.split("-"))
     return all(named & set(words.split()) or not path.startswith(paths) for words, paths in OWN_CODE.items())
 
