@@ -11,6 +11,7 @@
 
 #include "channel_net.h"
 #include "channel_paths.h"
+#include "message_words.h"
 #include "path/channel/messages.h"
 #include "short.h"
 #include "wire/checksum.h"
@@ -46,24 +47,6 @@ static uint32_t message_bytes(const struct traffic *way, uint32_t message)
 	return way->least + (uint32_t)((message * 2654435761ull >> 7) % span);
 }
 
-static uint64_t message_word(unsigned from, uint32_t message, uint32_t i)
-{
-	return ((uint64_t)message << 32 ^ (2 * i + from + 1u)) * 0x9e3779b97f4a7c15ull;
-}
-
-static void message_fill(uint8_t *data, uint32_t bytes, unsigned from, uint32_t message)
-{
-	uint64_t word;
-	uint32_t i = 0;
-
-	for (; i + sizeof(word) <= bytes; i += sizeof(word)) {
-		word = message_word(from, message, i);
-		memcpy(data + i, &word, sizeof(word));
-	}
-	word = message_word(from, message, i);
-	memcpy(data + i, &word, bytes - i);
-}
-
 static void *place(void *user, uint32_t message, uint32_t bytes)
 {
 	struct traffic *way = user;
@@ -81,7 +64,7 @@ static void deliver(void *user, uint32_t message, void *memory, uint32_t bytes)
 
 	assert_int_equal(message, way->came);
 	assert_ptr_equal(memory, way->placed[message % CHANNEL_MESSAGES]);
-	message_fill(expected, bytes, way->from, message);
+	message_fill(expected, bytes, message, way->from);
 	assert_true(!memcmp(memory, expected, bytes));
 	free(expected);
 	free(memory);
@@ -108,7 +91,7 @@ static void work(struct net *net, void *user)
 			uint8_t **data = &way->memory[way->next % CHANNEL_MESSAGES];
 
 			*data = realloc(*data, bytes + 1);
-			message_fill(*data, bytes, i, way->next);
+			message_fill(*data, bytes, way->next, i);
 			assert_int_equal(channel_send(channel, *data, bytes), TRIB_OK);
 			way->next++;
 		}

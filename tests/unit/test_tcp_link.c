@@ -16,6 +16,7 @@
 #include "path/tcp_link/frame_reader.h"
 #include "path/tcp_link/tcp_link.h"
 #include "path/tcp.h"
+#include "message_words.h"
 #include "short.h"
 
 #include <errno.h>
@@ -95,24 +96,6 @@ static uint32_t bytes_of(const struct end *end, uint32_t number)
 	return bits & 1 ? (uint32_t)(bits >> 8) % LONGEST : (uint32_t)(bits >> 8) % 2000;
 }
 
-static uint64_t word_at(const struct end *end, uint32_t number, uint32_t i)
-{
-	return ((uint64_t)number << 32 ^ (end->seed + i + 1u)) * 0x9e3779b97f4a7c15ull;
-}
-
-static void fill(const struct end *end, uint32_t number, uint8_t *data, uint32_t bytes)
-{
-	uint64_t word;
-	uint32_t i = 0;
-
-	for (; i + sizeof(word) <= bytes; i += sizeof(word)) {
-		word = word_at(end, number, i);
-		memcpy(data + i, &word, sizeof(word));
-	}
-	word = word_at(end, number, i);
-	memcpy(data + i, &word, bytes - i);
-}
-
 static void *place(void *user, uint32_t number, uint32_t bytes)
 {
 	(void)user;
@@ -134,7 +117,7 @@ static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
 
 	assert_int_equal(number, end->came);
 	assert_int_equal(bytes, bytes_of(end, number));
-	fill(end, number, right, bytes);
+	message_fill(right, bytes, number, (uint32_t)end->seed);
 	assert_true(!memcmp(memory, right, bytes));
 	end->came++;
 	free(right);
@@ -213,7 +196,7 @@ static void send_next(struct end *end, uint32_t messages)
 		uint32_t bytes = bytes_of(end, end->next);
 		uint8_t *data = malloc(bytes + 1);
 
-		fill(end, end->next, data, bytes);
+		message_fill(data, bytes, end->next, (uint32_t)end->seed);
 		assert_int_equal(channel_send(channel, data, bytes), TRIB_OK);
 		end->messages[end->next++ % CHANNEL_MESSAGES] = data;
 	}
@@ -239,7 +222,7 @@ static void step(struct ends *ends, uint32_t messages)
 	fds[n++] = (struct pollfd){ .fd = channel_listener_fd(ends->listener), .events = POLLIN };
 	poll(fds, n, (int)(wait / 1000000));
 	if (!sent.bytes)
-		usleep(1000); /* no connection yet: messages go by UDP, and a few are enough */
+		usleep(1000); /* until there is a connection, a message each millisecond */
 	channel_listener_step(ends->listener, clock_now());
 	for (unsigned i = 0; i < 2; i++) {
 		struct end *end = &ends->ends[i];

@@ -45,7 +45,7 @@ struct kernel_ops {
 	/* Does it sum lanes of this engine? The functions about parents and reports are for
 	 * streams. */
 	bool (*sums)(const struct engine *engine);
-	bool one_lane; /* small vectors need no second lane: the kernel takes all their packets */
+	bool one_lane; /* small vectors use one lane, as the kernel takes all their packets */
 	/* Where it is attached, for people. */
 	const char *(*describe)(const struct kernel *kernel, char *out, size_t size);
 	/* The largest payload that it sums. */

@@ -156,7 +156,7 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
 	if (!comm->engine->streams &&
 	    (comm->engine->fit || (comm->kernel && comm->kernel->ops->one_lane)))
-		comm->lanes = 1; /* a switch has one pool for the engine's cells */
+		comm->lanes = 1; /* a switch has one pool; XDP takes all packets by itself */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = DEAD_AFTER_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {

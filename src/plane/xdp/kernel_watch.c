@@ -137,8 +137,8 @@ static void say_why(const struct agg_lane *lane, unsigned child, char *why, size
 {
 	char interface[IF_NAMESIZE], name[160];
 
-	snprintf(why, size, "what XDP sends through %s does not reach %.100s",
-	         name_interface_of(lane, child, interface),
+	snprintf(why, size, "what %s sends through %s does not reach %.100s",
+	         lane->kernel->ops->title, name_interface_of(lane, child, interface),
 	         comm_describe_child(lane->comm, child, name, sizeof(name)));
 }
 
@@ -180,9 +180,12 @@ static void note_lost(struct agg_lane *lane, unsigned child)
 /* User space sums the engine's lane until it has seen whether its own results arrive. */
 static void try_user_space(struct agg_lane *lane, unsigned child)
 {
-	static const char why[] = "XDP's results reach a child late or not at all: user space "
-				  "tries whether its own do";
+	char why[160];
 
+	snprintf(why, sizeof(why),
+	         "results of %s reach a child late or not at all: user space tries whether its "
+	         "own do",
+	         lane->kernel->ops->title);
 	note_lost(lane, child);
 	stop(lane);
 	comm_pause_kernel(lane->comm, lane->index, why);
@@ -220,10 +223,11 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	comm_leave_kernel(lane->comm, lane->index,
 	                  " (as when the other end of a veth has no XDP program, a driver has no "
 	                  "queues for it, or a card takes VLAN tags off)",
-	                  "%s had to ask for %u of %u results: what XDP sends through interface %s "
+	                  "%s had to ask for %u of %u results: what %s sends through interface %s "
 	                  "does not reach it",
 	                  comm_describe_child(lane->comm, child, name, sizeof(name)), watch->asked,
-	                  watch->asked + watch->heard, name_interface_of(lane, child, interface));
+	                  watch->asked + watch->heard, lane->kernel->ops->title,
+	                  name_interface_of(lane, child, interface));
 	if (!lane->comm->engine->streams) {
 		note_lost(lane, child);
 		return;
