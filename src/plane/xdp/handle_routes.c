@@ -21,7 +21,7 @@ bool xdp_handle_is_wide(const struct xdp_handle *handle)
 	return handle->plane->generic && handle->lane->entries > 1;
 }
 
-/* At tc a frame keeps its length, so all children need fronts of one form. */
+/* True: at tc, and the fronts of frames to the children differ in length. */
 static bool is_mixed(const struct xdp_handle *handle)
 {
 	const struct xdp_lane *lane = handle->lane;

@@ -55,7 +55,7 @@ static int attach(const struct xdp_plane *plane, unsigned ifindex)
 	                       NULL);
 }
 
-/* A kernel that has the hook first looks for the interface. */
+/* No interface has that number. A kernel with the hook says so; an older one knows no such hook. */
 bool tc_is_possible(const struct xdp_plane *plane)
 {
 	return attach(plane, INT_MAX) < 0 && errno == ENODEV;

@@ -16,7 +16,8 @@
 #define hook_store(ctx, at, from, bytes) bpf_skb_store_bytes(ctx, at, from, bytes, 0)
 #define hook_send(ctx, ifindex) ((int)bpf_redirect(ifindex, 0))
 
-/* All children have frames of one form; the daemon sums the lanes of others. */
+/* At tc a front keeps its length. If children have fronts of several lengths, tribd sums the lane.
+ */
 ALWAYS int hook_move_front(struct __sk_buff *ctx, int by)
 {
 	(void)ctx, (void)by;
@@ -33,7 +34,7 @@ ALWAYS __u32 sum16(const void *from, __u32 bytes)
 	return sum;
 }
 
-/* The sum over addresses, protocol and length that UDP's checksum begins with. */
+/* The sum over addresses, protocol and length, as a part of UDP's checksum. */
 ALWAYS __be16 pseudo_sum(const void *ip, const struct udphdr *udp, __u32 l3)
 {
 	__u32 sum = bpf_htons(IPPROTO_UDP) + udp->len;
@@ -44,9 +45,9 @@ ALWAYS __be16 pseudo_sum(const void *ip, const struct udphdr *udp, __u32 l3)
 }
 
 /*
- * Was the frame made on this machine, and its checksum left to a network card? Then the field
- * has the sum that the card begins with, and needs that of the frame's new addresses. Other frames
- * of ours have none: 0.
+ * True: the frame was made on this machine, and the kernel left its UDP checksum to a network card.
+ * Its field then holds the sum above, to which the card adds the rest. So if the frame gets other
+ * addresses, the field needs their sum. A frame from the wire gets 0: no UDP checksum.
  */
 ALWAYS int hook_lacks_sum(const void *ip, const struct udphdr *udp, __u32 l3)
 {
