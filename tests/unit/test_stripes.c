@@ -24,20 +24,23 @@
 static void split_once(uint64_t seed)
 {
 	unsigned n = 1 + (unsigned)(mix(seed) % LANES_MAX), parts_n;
+	unsigned lanes = 1 + (unsigned)(mix(seed + 4) % n);
 	size_t per = 1 + mix(seed + 1) % 400, fragments = mix(seed + 2) % 5000;
 	size_t count = fragments * per + mix(seed + 3) % per, at = 0;
 	double weights[LANES_MAX], sum = 0;
 	struct part parts[LANES_MAX];
 	struct striping striping;
 
-	for (unsigned i = 0; i < n; i++)
-		sum += weights[i] = (double)(1 + mix(seed + 10 + i) % 1000);
+	for (unsigned i = 0; i < n; i++) {
+		weights[i] = (double)(1 + mix(seed + 10 + i) % 1000);
+		sum += i < lanes ? weights[i] : 0;
+	}
 	striping_init(&striping, weights, n);
 	if (striping_is_small(&striping, count, per, 2)) {
 		assert_true(fragments < 2 * (size_t)n);
 		return;
 	}
-	parts_n = striping_split(&striping, count, per, parts);
+	parts_n = striping_split(&striping, lanes, count, per, parts);
 	for (unsigned i = 0; i < parts_n; i++) {
 		double wish = weights[parts[i].lane] / sum * (double)count;
 
@@ -61,6 +64,24 @@ static void test_split_covers(void **state)
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (unsigned i = 0; i < (test_is_short() ? 2000u : 20000u); i++)
 		split_once(mix(seed + i * 100ull));
+}
+
+static void test_some_lanes(void **state)
+{
+	const double equal[] = { 1, 1, 1, 1 };
+	struct part parts[LANES_MAX];
+	struct striping striping;
+
+	(void)state;
+	striping_init(&striping, equal, 4);
+	assert_int_equal(striping_some(&striping, 0, 10, 8), 1);
+	assert_int_equal(striping_some(&striping, 150, 10, 8), 1);
+	assert_int_equal(striping_some(&striping, 151, 10, 8), 2);
+	assert_int_equal(striping_some(&striping, 310, 10, 8), 3);
+	assert_int_equal(striping_some(&striping, 10000, 10, 8), 4);
+	assert_int_equal(striping_split(&striping, 2, 151, 10, parts), 2);
+	assert_int_equal(parts[0].count, 80);
+	assert_int_equal(parts[1].count, 71);
 }
 
 static void test_turns_by_weight(void **state)
@@ -301,10 +322,11 @@ static void test_split(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_split_covers),    cmocka_unit_test(test_turns_by_weight),
-		cmocka_unit_test(test_shares_of_trees), cmocka_unit_test(test_starts_in_any_order),
-		cmocka_unit_test(test_names_missing),   cmocka_unit_test(test_wants_all_ranks),
-		cmocka_unit_test(test_split),           cmocka_unit_test(test_most_trees),
+		cmocka_unit_test(test_split_covers),        cmocka_unit_test(test_some_lanes),
+		cmocka_unit_test(test_turns_by_weight),     cmocka_unit_test(test_shares_of_trees),
+		cmocka_unit_test(test_starts_in_any_order), cmocka_unit_test(test_names_missing),
+		cmocka_unit_test(test_wants_all_ranks),     cmocka_unit_test(test_split),
+		cmocka_unit_test(test_most_trees),
 	};
 
 	cluster_environment();

@@ -48,14 +48,14 @@ static size_t count_fragments(size_t count, size_t per)
 	return count / per + (count % per != 0);
 }
 
-unsigned striping_split(const struct striping *striping, size_t count, size_t per,
+unsigned striping_split(const struct striping *striping, unsigned lanes, size_t count, size_t per,
                         struct part parts[LANES_MAX])
 {
 	size_t fragments = count_fragments(count, per), first = 0;
-	uint32_t sum = striping->upto[striping->n - 1];
+	uint32_t sum = striping->upto[lanes - 1];
 	unsigned n = 0;
 
-	for (unsigned lane = 0; lane < striping->n; lane++) {
+	for (unsigned lane = 0; lane < lanes; lane++) {
 		/* In two steps, so that no product overflows. */
 		size_t upto = fragments / sum * striping->upto[lane] +
 		              fragments % sum * striping->upto[lane] / sum;

@@ -40,8 +40,18 @@ static inline bool striping_is_small(const struct striping *striping, size_t cou
 
 	return count <= per ? most > 0 : (count - 1) / per < most;
 }
-/* The parts of a larger vector. Gives their number; no part is empty. */
-unsigned striping_split(const struct striping *striping, size_t count, size_t per,
+/* The lanes of such a vector if it may use some only: each one gets `least` fragments. */
+static inline unsigned striping_some(const struct striping *striping, size_t count, size_t per,
+                                     unsigned least)
+{
+	size_t lanes = (count + per - 1) / per / least;
+
+	return lanes >= striping->n ? striping->n : lanes ? (unsigned)lanes : 1;
+}
+
+/* The parts of a larger vector in the first `lanes` of them, in proportion to their weights. Gives
+ * the number of parts; no part is empty. */
+unsigned striping_split(const struct striping *striping, unsigned lanes, size_t count, size_t per,
                         struct part parts[LANES_MAX]);
 /* The lane for the small vector with this number. */
 static inline unsigned striping_rotate(const struct striping *striping, uint64_t number)

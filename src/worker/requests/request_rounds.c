@@ -2,10 +2,18 @@
 /* Splits a vector over a set of lanes: each part is a round. */
 #include "worker/requests/requests.h"
 
-/* Fragments of a lane: vectors with fewer in all lanes are not split. One thread sends and receives
- * what is in slots, so that a lane more has to be worth a message more. */
+/* Fragments of a lane. One thread sends and receives what is in slots, so that a lane more has to
+ * be worth a message more. */
 #define LEAST 2u
 #define SLOT_LEAST 8u
+
+/* The lanes of a vector. Lanes of streams are threads of their own: all work, or one does. */
+static unsigned lanes_of(const struct lane_set *set, size_t count, size_t per)
+{
+	if (set->slot)
+		return striping_some(&set->striping, count, per, SLOT_LEAST);
+	return striping_is_small(&set->striping, count, per, LEAST) ? 1 : set->striping.n;
+}
 
 /* The place, in the ledger, of one part of a vector whose place is `whole`. */
 static struct round_place part_place(const struct round_place *whole, const struct round_spec *spec,
@@ -43,16 +51,15 @@ unsigned rounds_make(struct trib_comm *comm, const struct lane_set *set, struct 
 	size_t block = round_spec_block(spec, comm->payload);
 	/* A block's data fragments stay together. */
 	size_t per = place ? block * place->split : block;
-	bool is_small =
-		striping_is_small(&set->striping, spec->count, per, set->slot ? SLOT_LEAST : LEAST);
+	unsigned lanes = lanes_of(set, spec->count, per), n = 1;
+	bool is_small = lanes == 1;
 	struct part parts[LANES_MAX];
-	unsigned n = 1;
 
 	spec->block = (uint32_t)block;
 	if (is_small)
 		parts[0] = (struct part){ .count = spec->count };
 	else
-		n = striping_split(&set->striping, spec->count, per, parts);
+		n = striping_split(&set->striping, lanes, spec->count, per, parts);
 	for (unsigned i = 0; i < n; i++) {
 		struct round *old =
 			atomic_exchange_explicit(&comm->spare_round, NULL, memory_order_acquire);
