@@ -224,21 +224,42 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
 }
 
 /* A negative low half borrows one from the high half. */
+ALWAYS_INLINE void pair(loose_u64 *pairs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		pairs[i] -= (pairs[i] & 1ull << 31) << 1;
+}
+
+WIDE static void pair_wide(loose_u64 *pairs, size_t n)
+{
+	pair(pairs, n);
+}
+
 void number_pair(void *integers, size_t n)
 {
-	loose_u64 *pairs = integers;
+	if (number_is_wide())
+		pair_wide(integers, n / 2);
+	else
+		pair(integers, n / 2);
+}
 
-	for (size_t i = 0; i < n / 2; i++)
-		pairs[i] -= (pairs[i] & 1ull << 31) << 1;
+ALWAYS_INLINE void unpair(const loose_u64 *restrict in, size_t n, loose_u64 *restrict out)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = in[i] + ((in[i] & 1ull << 31) << 1);
+}
+
+WIDE static void unpair_wide(const loose_u64 *restrict in, size_t n, loose_u64 *restrict out)
+{
+	unpair(in, n, out);
 }
 
 void number_unpair(const void *restrict pairs, size_t n, void *restrict integers)
 {
-	const loose_u64 *restrict in = pairs;
-	loose_u64 *restrict out = integers;
-
-	for (size_t i = 0; i < n / 2; i++)
-		out[i] = in[i] + ((in[i] & 1ull << 31) << 1);
+	if (number_is_wide())
+		unpair_wide(pairs, n / 2, integers);
+	else
+		unpair(pairs, n / 2, integers);
 	if (n % 2)
 		((loose_i32 *)integers)[n - 1] = ((const loose_i32 *)pairs)[n - 1];
 }

@@ -3,6 +3,7 @@
  * The number module compared with references that share no code with it: exact sums in very wide
  * fixed point, and rounding in long double.
  */
+#include "base/random_bits.h"
 #include "number/format.h"
 #include "number/wide.h"
 #include "number_inputs.h"
@@ -514,20 +515,39 @@ static void test_pairs(void **state)
 	}
 }
 
+/* Of every length, and from every place: loops over several pairs end with single ones. */
+static void test_many_pairs(void **state)
+{
+	int32_t one[72], back[72], pairs[72];
+
+	(void)state;
+	for (size_t n = 0; n < 64; n++)
+		for (size_t at = 0; at < 8; at++) {
+			for (size_t i = 0; i < n; i++)
+				one[at + i] = (int32_t)bits_mix(n * 64 + at * 8 + i);
+			memcpy(pairs, one, sizeof(one));
+			number_pair(pairs + at, n);
+			for (size_t i = 0; i + 1 < n; i += 2) {
+				uint64_t low = (uint64_t)(int64_t)one[at + i], pair;
+
+				memcpy(&pair, pairs + at + i, sizeof(pair));
+				assert_true(pair ==
+				            ((uint64_t)(uint32_t)one[at + i + 1] << 32) + low);
+			}
+			number_unpair(pairs + at, n, back + at);
+			assert_memory_equal(back + at, one + at, n * sizeof(*one));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_classes),
-		cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_no_overflow),
-		cmocka_unit_test(test_every_pattern),
-		cmocka_unit_test(test_specials),
-		cmocka_unit_test(test_decode_rounds_once),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_odd_places),
-		cmocka_unit_test(test_divide),
-		cmocka_unit_test(test_same_everywhere),
+		cmocka_unit_test(test_pairs),       cmocka_unit_test(test_many_pairs),
+		cmocka_unit_test(test_classes),     cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_no_overflow), cmocka_unit_test(test_every_pattern),
+		cmocka_unit_test(test_specials),    cmocka_unit_test(test_decode_rounds_once),
+		cmocka_unit_test(test_keys),        cmocka_unit_test(test_odd_places),
+		cmocka_unit_test(test_divide),      cmocka_unit_test(test_same_everywhere),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
