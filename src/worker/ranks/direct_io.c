@@ -13,9 +13,9 @@
 #define CREDIT 32u            /* messages that a rank may send ahead */
 #define OPENING_NS 1000000ull /* 1 ms: the longest sleep while sockets are still opened */
 #define POLL_NS 1000000ull    /* 1 ms: a thread that has waited longer than this sleeps */
-#define LAZY_NS 1000000ull /* 1 ms after a thread has waited: until then it may soon wait again */
-
-#define LAZIEST_NS 8000000ull /* 8 ms: until the ring's thread looks again, at most */
+/* A thread has waited less than 1 ms ago: it may soon wait again. The ring's thread looks later. */
+#define LAZY_NS 1000000ull
+#define LAZIEST_NS 4000000ull /* 4 ms: until the ring's thread looks again, at most */
 #define POLLS_OF_ALL 8u       /* every so many polls, all sockets are looked at */
 #define NOTICE_NS 10000000ull /* 10 ms: a call that takes longer is late */
 
@@ -546,9 +546,7 @@ uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, uns
 	uint64_t free_at = atomic_load(&io->driven_at) + LAZY_NS, wait;
 
 	*n = 0;
-	if (now < free_at)
-		return free_at - now;
-	if (pthread_mutex_trylock(&io->driver)) {
+	if (now < free_at || pthread_mutex_trylock(&io->driver)) {
 		io->lazy = io->lazy < LAZIEST_NS ? 2 * io->lazy : LAZIEST_NS;
 		return io->lazy;
 	}
