@@ -375,13 +375,31 @@ static bool takes_direct(const struct trib_request *request, const struct round_
 	       !comm->trial.apart;
 }
 
-trib_status request_start_own(struct trib_request *request, struct round_spec *specs, size_t n)
+/* `fits`: it may use slots. */
+static trib_status start_through_aggregator(struct trib_request *request, struct round_spec *specs,
+                                            size_t n, bool fits)
 {
 	struct trib_comm *comm = request->comm;
+	const struct lane_set *set = &comm->own;
 
 	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
-	return start_in_lanes(request, specs, n, &comm->own);
+	request->fits = fits;
+	request->tiny = request->bytes <= TINY_BYTES;
+	if (request->ledger) {
+		request->ledger->fits = request->fits;
+		request->ledger->tiny = request->tiny;
+	}
+	if (!comm->recovering && !comm->turn_client &&
+	    comm_takes_slots(comm, request->fits, request->tiny))
+		set = &comm->small;
+	request->driven = set->driven;
+	return start_in_lanes(request, specs, n, set);
+}
+
+trib_status request_start_own(struct trib_request *request, struct round_spec *specs, size_t n)
+{
+	return start_through_aggregator(request, specs, n, fits_slots(request, specs, n));
 }
 
 /* The ranks tell each other where they listen, through the aggregator. */
@@ -551,7 +569,6 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 	bool by_ranks = way_is_among(way);
 	bool direct = takes_direct(request, specs, n, by_ranks);
 	bool ring = !direct && takes_ring(request, n, by_ranks);
-	const struct lane_set *set = &comm->own;
 	trib_status status = direct || ring ? request_open_ring(comm) : TRIB_OK;
 
 	if (status != TRIB_OK)
@@ -563,19 +580,8 @@ trib_status request_start(struct trib_request *request, struct round_spec *specs
 		return start_direct(request, specs, n);
 	if (ring)
 		return start_ring(request, specs, n);
-	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
-		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
-	request->fits = way != WAY_DENSE && fits_slots(request, specs, n);
-	request->tiny = request->bytes <= TINY_BYTES;
-	if (request->ledger) {
-		request->ledger->fits = request->fits;
-		request->ledger->tiny = request->tiny;
-	}
-	if (!comm->recovering && !comm->turn_client &&
-	    comm_takes_slots(comm, request->fits, request->tiny))
-		set = &comm->small;
-	request->driven = set->driven;
-	status = start_in_lanes(request, specs, n, set);
+	status = start_through_aggregator(request, specs, n,
+	                                  way != WAY_DENSE && fits_slots(request, specs, n));
 	if (status == TRIB_OK && comm->turn_client)
 		requests_start(comm);
 	return status;

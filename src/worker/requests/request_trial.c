@@ -144,6 +144,30 @@ static bool wait_for(struct trib_comm *comm, const uint64_t *took)
 }
 
 /*
+ * Drives a call of a trial. If the user's thread did it, the trial would also measure how long that
+ * thread takes to wake up. While `starting` is set, nobody frees the request. While trees are
+ * replaced, other threads drive.
+ */
+static void drive(struct trib_comm *comm, const struct trib_request *request)
+{
+	bool over = false;
+
+	while (!over && atomic_load(&request->rounds_left)) {
+		uint64_t now = clock_now(), until = now + DRIVE_NS;
+
+		if (request->direct)
+			direct_drive(comm, request, until);
+		else if (!request->driven || atomic_load(&comm->stop_lanes))
+			break;
+		else
+			request->driven->drive(comm, request, now, until);
+		pthread_mutex_lock(&comm->lock);
+		over = is_over(comm);
+		pthread_mutex_unlock(&comm->lock);
+	}
+}
+
+/*
  * All ranks get the highest values, when all are here. False: the communicator is over. `values`
  * are in the communicator: lanes may still use them then. `call`: of the trial. If a rank has
  * called something else, it is named.
@@ -157,18 +181,25 @@ static bool agree(struct trib_comm *comm, const struct wire_call *call, uint64_t
 		                   .type = TRIB_U64,
 		                   .op = TRIB_MAX,
 		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
+		                   .to = WIRE_ALL,
+		                   .small = (uint8_t)comm->config.size };
 	trib_status status;
 
-	*vote = (struct trib_request){
-		.comm = comm, .what = "choice of a way", .call = *call, .took = &comm->trial.voted
-	};
+	*vote = (struct trib_request){ .comm = comm,
+		                       .what = "choice of a way",
+		                       .call = *call,
+		                       .bytes = n * sizeof(*values),
+		                       .took = &comm->trial.voted };
 	comm->trial.voted = 0;
 	pthread_mutex_lock(&comm->posting);
 	status = request_start_own(vote, &spec, 1);
+	if (status == TRIB_OK && vote->driven)
+		vote->driven->push(comm);
 	pthread_mutex_unlock(&comm->posting);
 	if (status != TRIB_OK)
 		comm_fail(comm, status, "%s", trib_last_error());
+	else
+		drive(comm, vote); /* ranks that slept would start at other times */
 	return status == TRIB_OK && wait_for(comm, vote->took);
 }
 
@@ -225,22 +256,6 @@ static void meet(struct trib_comm *comm, const struct wire_call *call)
 		give_ring_up(comm);
 }
 
-/*
- * Drives a direct call of a trial. If the user's thread did it, the trial would also measure how
- * long that thread takes to wake up. While `starting` is set, nobody frees the request.
- */
-static void drive(struct trib_comm *comm, const struct trib_request *request)
-{
-	bool over = false;
-
-	while (!over && atomic_load(&request->rounds_left)) {
-		direct_drive(comm, request, clock_now() + DRIVE_NS);
-		pthread_mutex_lock(&comm->lock);
-		over = is_over(comm);
-		pthread_mutex_unlock(&comm->lock);
-	}
-}
-
 /* True: the request has started, and is a part of a trial. */
 static bool start(struct trib_request *request, struct way_class *class)
 {
@@ -267,7 +282,7 @@ static bool start(struct trib_request *request, struct way_class *class)
 	pthread_mutex_unlock(&comm->posting);
 	if (status != TRIB_OK)
 		comm_fail(comm, status, "%s", trib_last_error());
-	else if (tries && request->direct)
+	else if (tries)
 		drive(comm, request);
 	pthread_mutex_lock(&comm->lock);
 	if (status != TRIB_OK) {
