@@ -52,7 +52,7 @@ OWN_CODE = {
 }
 
 
-# All the code that these sections use: by their names, or by the names' first words.
+# All the code that these sections use: by the first words of their names.
 SUMS = ("src/base/", "src/number/", "src/engine/", "src/wire/")
 WHOLE_CODE = {
     "sim": ("src/sim/", "src/cli/sim/", "src/plan/", "src/base/"),
@@ -62,9 +62,10 @@ WHOLE_CODE = {
     "float-table": (*SUMS, "src/bench/numbers/"),
     "engine": (*SUMS, "src/bench/engine/", "src/plane/xdp/bpf/"),
     "planes": (*SUMS, "src/plane/", "src/net/", "src/daemon/", "src/bench/plane/", "src/bench/load/"),
-    "planes-allreduce": None, "planes-cpu": None,  # also all that workers run
+    "planes-allreduce": None, "planes-cpu": None, "path-verbs-allreduce": None,  # also all that workers run
     "glm-kernel": ("src/base/", "src/number/", "src/glm/", "src/bench/glm/"),
     "sparse-store": ("src/base/", "src/sparse/", "src/bench/store/"),
+    "path-verbs": ("src/base/", "src/wire/", "src/path/", "src/net/", "src/launch/", "src/bench/", "adapters/verbs/", "bench/peers/"),
 }
 
 
@@ -74,7 +75,9 @@ OF_RANKS = ("src/base/settings", "src/base/wait_choice", "src/base/launcher")
 
 def uses(name, path):
     """Whether figures of the section `name` depend on that file."""
-    whole = WHOLE_CODE[name] if name in WHOLE_CODE else WHOLE_CODE.get(name.split("-")[0])
+    words = name.split("-")
+    starts = ["-".join(words[:n]) for n in range(len(words), 0, -1)]
+    whole = next((WHOLE_CODE[start] for start in starts if start in WHOLE_CODE), None)
     if whole:
         return path.startswith(whole) and (name.startswith("planes") or not path.startswith(OF_RANKS))
     named = set(name.split("-"))
