@@ -92,10 +92,12 @@ void comm_wake_drivers(struct trib_comm *comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-/* The oldest request that has not ended; NULL: none. The caller holds `lock`. */
+/* The oldest request that has not ended; NULL: none. A vote stands for the call that it is about.
+ * The caller holds `lock`. */
 static const struct trib_request *oldest_request(const struct trib_comm *comm)
 {
-	const struct trib_request *oldest = NULL;
+	const struct trib_request *vote = &comm->trial.vote;
+	const struct trib_request *oldest = vote->posted && !vote->done ? vote : NULL;
 
 	for (const struct trib_request *r = comm->requests; r; r = r->next)
 		if (r->posted && !r->done && (!oldest || r->number < oldest->number))

@@ -185,13 +185,15 @@ static bool agree(struct trib_comm *comm, const struct wire_call *call, uint64_t
 		                   .small = (uint8_t)comm->config.size };
 	trib_status status;
 
+	pthread_mutex_lock(&comm->posting);
+	pthread_mutex_lock(&comm->lock); /* lanes look at it */
 	*vote = (struct trib_request){ .comm = comm,
 		                       .what = "choice of a way",
 		                       .call = *call,
 		                       .bytes = n * sizeof(*values),
 		                       .took = &comm->trial.voted };
 	comm->trial.voted = 0;
-	pthread_mutex_lock(&comm->posting);
+	pthread_mutex_unlock(&comm->lock);
 	status = request_start_own(vote, &spec, 1);
 	if (status == TRIB_OK && vote->driven)
 		vote->driven->push(comm);
