@@ -92,8 +92,8 @@ void comm_wake_drivers(struct trib_comm *comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-/* The oldest request that has not ended; NULL: none. A vote stands for the call that it is about.
- * The caller holds `lock`. */
+/* The oldest request that has not ended; NULL: none. While ranks vote on the way of a call, the
+ * vote stands for that call. The caller holds `lock`. */
 static const struct trib_request *oldest_request(const struct trib_comm *comm)
 {
 	const struct trib_request *vote = &comm->trial.vote;

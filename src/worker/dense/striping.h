@@ -40,7 +40,8 @@ static inline bool striping_is_small(const struct striping *striping, size_t cou
 
 	return count <= per ? most > 0 : (count - 1) / per < most;
 }
-/* The lanes of such a vector if it may use some only: each one gets `least` fragments. */
+
+/* How many lanes such a vector uses if it need not use all: each one gets `least` fragments. */
 static inline unsigned striping_some(const struct striping *striping, size_t count, size_t per,
                                      unsigned least)
 {

@@ -13,7 +13,8 @@
 #define CREDIT 32u            /* messages that a rank may send ahead */
 #define OPENING_NS 1000000ull /* 1 ms: the longest sleep while sockets are still opened */
 #define POLL_NS 1000000ull    /* 1 ms: a thread that has waited longer than this sleeps */
-/* A thread has waited less than 1 ms ago: it may soon wait again. The ring's thread looks later. */
+/* 1 ms: a thread that has waited within this time may soon wait again, and the ring's thread leaves
+ * the sockets to it. */
 #define LAZY_NS 1000000ull
 #define LAZIEST_NS 4000000ull /* 4 ms: until the ring's thread looks again, at most */
 #define POLLS_OF_ALL 8u       /* every so many polls, all sockets are looked at */

@@ -201,7 +201,7 @@ static bool agree(struct trib_comm *comm, const struct wire_call *call, uint64_t
 	if (status != TRIB_OK)
 		comm_fail(comm, status, "%s", trib_last_error());
 	else
-		drive(comm, vote); /* ranks that slept would start at other times */
+		drive(comm, vote); /* if a rank slept, it would start later than the others */
 	return status == TRIB_OK && wait_for(comm, vote->took);
 }
 
